@@ -55,7 +55,26 @@ extension Store {
                 try relink(by: now, at: item.paths)
             } else if let before = item.decision, try item.paths.allSatisfy(hasAsset) {
                 try relink(by: before.undecided, at: item.paths, isTaken: before.choice == .keepIncoming)
+                try followMoved(before.existing, from: item.paths[0], besides: before.incoming)
+                try followMoved(before.incoming, from: item.paths[1], besides: before.existing)
             }
+        }
+    }
+
+    /// A version that another file's path has come under since the decision is back under a name of its own: the records
+    /// whose file it was link it there.
+    private func followMoved(
+        _ version: FileDecision.Version, from path: String, besides other: FileDecision.Version
+    ) throws {
+        guard try ifSound({ try asset(path)?.digest }) != version.digest else { return }
+        let query = try database.prepare(
+            "SELECT path FROM asset JOIN batch_asset USING (path) WHERE batch = ?1 AND asset.sha256 = ?2 ORDER BY path")
+        guard try query.bind(1, currentBatch?.id).bind(2, version.digest.hex).step() else { return }
+        let place = query.text(0)
+        query.reset()
+        try relink([ByteName(path): place]) { stored, _ in
+            guard version.isOwned(by: stored.record) else { return .theirs }
+            return other.isOwned(by: stored.record) ? .both : .ours
         }
     }
 }

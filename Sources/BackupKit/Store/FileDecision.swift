@@ -15,6 +15,12 @@ struct FileDecision: Equatable {
         /// Local ids of the records that linked it.
         let owners: [String]
 
+        /// Whether it was the file of that record, or of one that the record has taken in.
+        func isOwned(by record: Record) -> Bool {
+            let works = Set(([record.localID] + record.idsTakenIn).map { ByteName($0) })
+            return owners.contains { works.contains(ByteName($0)) }
+        }
+
         func asset(at path: String) -> Asset {
             Asset(path: path, size: size, digest: digest, modifiedNanoseconds: modifiedNanoseconds)
         }
@@ -57,10 +63,7 @@ struct FileDecision: Equatable {
         }
         guard choice == .keepBoth else { return links.contains(second) ? moving(second, to: first) : nil }
         guard links.contains(first), !links.contains(second) else { return nil }
-        // What a work has taken in linked its files.
-        let works = Set(([record.localID] + record.idsTakenIn).map { ByteName($0) })
-        func owns(_ version: Version) -> Bool { version.owners.contains { works.contains(ByteName($0)) } }
-        switch (owns(existing), owns(incoming)) {
+        switch (existing.isOwned(by: record), incoming.isOwned(by: record)) {
         case (true, false): return nil
         case (false, true): return moving(first, to: second)
         case (false, false): return isTaken ? moving(first, to: second) : nil
