@@ -8,23 +8,52 @@ extension Store {
         let reason: String
     }
 
-    /// The asset's name, or one with a number when it would fall together with one of `names`, which takes it in. Nil when
-    /// there is none.
+    /// The asset's name, or one with a number when it would fall together with one of `names`, which takes it in: the one that
+    /// it has already, else a free one. Nil when there is none.
     func nameApart(_ asset: Asset, from names: inout EntryNameSet) throws -> String? {
-        let path = asset.path
-        let dot =
-            path.lastIndex(of: ".").map { path[$0...].utf8.contains(FilePath.slash) ? path.endIndex : $0 }
-            ?? path.endIndex
-        // A file below a name that is a file's can only get another folder.
-        let folders = path.utf8.indices.filter { path.utf8[$0] == FilePath.slash }.reversed()
-        for end in [dot] + folders {
-            for number in 1..<1000 {
-                let name = number == 1 ? path : "\(path[..<end])_\(number)\(path[end...])"
-                if number > 1, try self.asset(name)?.digest == asset.digest { return name }
+        if (try? names.insert(asset.path)) != nil { return asset.path }
+        if let known = try knownApart(asset) { return known }
+        for (head, tail) in Self.placesOfNumber(in: asset.path) {
+            for number in 2..<Self.highestNumber {
+                let name = "\(head)_\(number)\(tail)"
                 if (try? names.insert(name)) != nil { return name }
             }
         }
         return nil
+    }
+
+    /// The name with the lowest number under which the store has the asset's bytes.
+    func knownApart(_ asset: Asset) throws -> String? {
+        let query = try database.prepare("SELECT path FROM asset WHERE path > ?1 AND path < ?2 AND sha256 = ?3")
+        for (head, tail) in Self.placesOfNumber(in: asset.path) {
+            // The byte behind "_".
+            query.bind(1, "\(head)_").bind(2, "\(head)`").bind(3, asset.digest.hex)
+            defer { query.reset() }
+            var lowest: Int?
+            while try query.step() {
+                let path = query.text(0)
+                guard path.hasSuffix(tail), path.utf8.count > head.utf8.count + tail.utf8.count + 1 else { continue }
+                let digits = path.utf8.dropFirst(head.utf8.count + 1).dropLast(tail.utf8.count)
+                guard let number = Int(String(decoding: digits, as: UTF8.self)), 2..<Self.highestNumber ~= number,
+                    sameBytes(path, "\(head)_\(number)\(tail)")
+                else { continue }
+                lowest = min(lowest ?? number, number)
+            }
+            if let lowest { return "\(head)_\(lowest)\(tail)" }
+        }
+        return nil
+    }
+
+    private static let highestNumber = 1000
+
+    /// Where a number may stand in a path: before the ending, else behind a folder. A file below a name that is a file's can
+    /// only get another folder.
+    private static func placesOfNumber(in path: String) -> [(head: Substring, tail: Substring)] {
+        let dot =
+            path.lastIndex(of: ".").map { path[$0...].utf8.contains(FilePath.slash) ? path.endIndex : $0 }
+            ?? path.endIndex
+        let folders = path.utf8.indices.filter { path.utf8[$0] == FilePath.slash }.reversed()
+        return ([dot] + folders).map { (path[..<$0], path[$0...]) }
     }
 
     /// Whether a name is that of another file or of one that comes, also on a file system that folds case or Unicode forms.

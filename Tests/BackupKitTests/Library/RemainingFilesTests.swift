@@ -120,7 +120,7 @@ import Testing
                         #expect(wanted.isSubset(of: after[id] ?? []), "\(id) of \(told): \(wanted) in \(after)")
                     }
                     let again = try Restorer.restore(backup.path, into: store, options)
-                    #expect(again.writes == 0, told)
+                    #expect(again.writes == 0, "\(told): \(again.plan)")
                 }
             }
         }

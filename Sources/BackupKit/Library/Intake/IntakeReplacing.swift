@@ -58,7 +58,7 @@ extension Intake {
                 }
                 return path
             }
-            return names.isTaken(file.path) ? try store.nameApart(file, from: &names) : nil
+            return names.isTaken(file.path) ? try store.knownApart(file) : nil
         }
     }
 
