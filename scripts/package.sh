@@ -23,7 +23,7 @@ stage() {
     strip --strip-all --remove-section=.comment "$1/bin/backup-tool"
     mkdir -p "$1/share/man/man1" "$1/share/bash-completion/completions" "$1/share/zsh/vendor-completions" \
         "$1/share/fish/vendor_completions.d" "$1/share/doc/backup-tool/examples"
-    "$binary" man --all "$1/share/man/man1" >/dev/null
+    "$binary" -q man --all "$1/share/man/man1"
     gzip -9n "$1"/share/man/man1/*.1
     "$binary" completions bash >"$1/share/bash-completion/completions/backup-tool"
     "$binary" completions zsh >"$1/share/zsh/vendor-completions/_backup-tool"
@@ -44,7 +44,7 @@ deb() {
     stage "$root/usr"
     install -D -m 644 -t "$root/usr/lib/systemd/system" "packaging/backup-tool@.service" "packaging/backup-tool@.timer"
     printf 'backup-tool (%s) unstable; urgency=medium\n\n  * See %s\n\n -- %s  %s\n' "$version" \
-        "/usr/share/doc/backup-tool/changelog.gz for what changed." "the backup-tool authors <backup-tool@localhost>" \
+        "/usr/share/doc/backup-tool/changelog.gz for what changed." "the backup-tool authors <maintainers@backup-tool.example>" \
         "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$root/usr/share/doc/backup-tool/changelog.Debian.gz"
     gzip -9nc CHANGELOG.md >"$root/usr/share/doc/backup-tool/changelog.gz"
     mkdir "$root/DEBIAN"
@@ -53,7 +53,7 @@ deb() {
 Package: backup-tool
 Version: $version
 Architecture: $(dpkg --print-architecture)
-Maintainer: the backup-tool authors <backup-tool@localhost>
+Maintainer: the backup-tool authors <maintainers@backup-tool.example>
 Installed-Size: $(du -k -s "$root/usr" | cut -f 1)
 Depends: $(dependencies "$root/usr/bin/backup-tool")
 Recommends: libcurl4 | libcurl4t64

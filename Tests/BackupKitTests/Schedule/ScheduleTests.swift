@@ -141,6 +141,18 @@ extension Crontab {
         }
     }
 
+    /// What the Debian package installs is written by hand.
+    @Test func theUnitOfThePackage_hasEveryWallOfAnInstalledOne() throws {
+        let packaged = try #require(readText("\(projectFolder)/packaging/backup-tool@.service")).split(separator: "\n")
+        let walls = SystemdUnits(try job(), isUser: false).service.split(separator: "\n").filter { line in
+            ["Protect", "Restrict", "Private", "NoNew", "Lock", "MemoryDeny", "SystemCall", "UMask"].contains {
+                line.hasPrefix($0)
+            }
+        }
+        #expect(walls.count > 15)
+        for wall in walls { #expect(packaged.contains(wall), "\(wall)") }
+    }
+
     @Test func aUserUnitHasNoWallsThatNeedRoot() throws {
         let service = SystemdUnits(try job(), isUser: true).service
         #expect(!service.contains("ProtectSystem") && service.contains("NoNewPrivileges=yes"))
