@@ -154,8 +154,15 @@ extension Synchronizer {
                 remedy: "check the clocks of this device and of the one that wrote it"))
     }
 
+    /// A delete of a record is one of this version of it, too, whether it is taken now or not.
+    private func noteVersion(_ record: Record, mergedTo merged: Record? = nil) throws {
+        guard !record.isDeleted, merged.map({ !sameBytes($0.fields, record.fields) }) ?? true else { return }
+        try store.noteListing(of: record, as: record.id)
+    }
+
     /// The copy on this device stands for the record.
     private func protect(_ record: Record) throws {
+        try noteVersion(record)
         try hold(record.id, .local, "a copy of it is kept on this device only")
     }
 
@@ -254,6 +261,7 @@ extension Synchronizer {
         } else {
             try putAside(local, row, record, mergedTo: merged, base: base)
         }
+        try noteVersion(record, mergedTo: merged)
         nameOutlived(local, record, mergedTo: merged, isLast: isLast)
         // Another device has brought this record, too, so neither device may undo it alone. The other one learns that from our
         // version, which is sent even where it says the same.
