@@ -1,4 +1,4 @@
-/// The records of a backup that name files, also those that nobody asked for.
+/// The records of a backup that name files, including those that were not asked for.
 struct NamingRecords {
     /// Where its records lie; nil where it has none, or they are not sound.
     let file: String?
@@ -7,15 +7,12 @@ struct NamingRecords {
     /// Visits those that are alive. What cannot be read is named by who takes it. Returns whether the backup has its records.
     func forEach(_ body: (Record, [Field]) throws -> Void) throws -> Bool {
         guard let file else { return false }
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
+        try FileHandle.openText(file).forEachLine(limit: limits.lineBytes) { line in
             guard let bytes = line.bytes, RecordFiles.mayName(bytes), let record = try? Record(parsing: bytes),
                 !record.isDeleted, let fields = try? Fields.parse(record.fields)
             else { return }
             try body(record, fields)
         }
-        try FileHandle.openText(file).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
         return true
     }
 

@@ -8,7 +8,6 @@ struct KnownEvents {
 
     /// Whether nothing in the file is news to the store, so that an export of it may take the file's place.
     func holdsAll(of path: String) throws -> Bool {
-        var reader = LineReader(limit: ReadLimits().lineBytes)
         var occurrences: [SHA256Digest: Int] = [:]
         func take(_ line: LineReader.Line) throws {
             guard let text = line.bytes else { throw Stranger() }
@@ -20,8 +19,7 @@ struct KnownEvents {
             guard try knows(record) else { throw Stranger() }
         }
         do {
-            try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
-            try reader.finish(take)
+            try FileHandle.openForReading(path).forEachLine(limit: ReadLimits().lineBytes, take)
             return true
         } catch is Stranger {
             return false

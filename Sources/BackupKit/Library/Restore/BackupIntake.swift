@@ -88,8 +88,7 @@ struct BackupIntake {
     /// Damaged rows come back as they were: beside the tables, where whoever mends them finds them.
     func takeDamaged(into intake: Intake) throws {
         guard let file = sound(Layout.damaged) else { return }
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
+        try FileHandle.openForReading(file).forEachLine(limit: limits.lineBytes) { line in
             guard let bytes = line.bytes else {
                 return intake.reject("\(Layout.damaged):\(line.number)", "is too long")
             }
@@ -101,8 +100,6 @@ struct BackupIntake {
                 intake.reject("\(Layout.damaged):\(line.number)", error.message)
             }
         }
-        try FileHandle.openForReading(file).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
     }
 
     /// The command that prints what a query could have chosen.

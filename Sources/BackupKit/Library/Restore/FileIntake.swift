@@ -80,9 +80,7 @@ struct FileIntake {
     }
 
     func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {
-        var reader = LineReader(limit: limits.lineBytes)
-        try FileHandle.openText(path).forEachChunk { try reader.feed($0, body) }
-        try reader.finish(body)
+        try FileHandle.openText(path).forEachLine(limit: limits.lineBytes, body)
     }
 
     /// The record of a line if it is of the wanted sort; what is wrong with it is said once, in the second pass.

@@ -67,3 +67,12 @@ func contains(_ text: StaticString, in bytes: UnsafeRawBufferPointer) -> Bool {
     guard let base = bytes.baseAddress else { return false }
     return csystem_contains(base, bytes.count, text.utf8Start, text.utf8CodeUnitCount) != 0
 }
+
+extension FileHandle {
+    /// Calls `body` with each line of the file.
+    func forEachLine(limit: Int, _ body: (LineReader.Line) throws -> Void) throws {
+        var reader = LineReader(limit: limit)
+        try forEachChunk { try reader.feed($0, body) }
+        try reader.finish(body)
+    }
+}
