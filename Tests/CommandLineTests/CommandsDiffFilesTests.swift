@@ -63,4 +63,12 @@ struct CommandsDiffFilesTests {
         try bench.tool(exit: 4, "diff", "folder", "other.db")
         #expect(try bench.json(exit: 0, "diff", "e.tar", "other.db")["differences"]?.integer ?? 0 > 1)
     }
+
+    @Test func whatIsNoBackup_isRefusedAsByRestore() throws {
+        let bench = try bench()
+        for sides in [["a.bib", "store.db"], ["store.db", "a.bib"]] {
+            let told = try bench.tool(exit: 64, "diff", sides[0], sides[1]).stderr
+            #expect(told == (try bench.tool(exit: 64, "restore", "a.bib").stderr), "\(sides)")
+        }
+    }
 }

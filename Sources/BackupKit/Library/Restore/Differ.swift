@@ -18,10 +18,11 @@ public enum Differ {
         _ one: String, _ other: String, limits: ReadLimits = ReadLimits(),
         _ body: (Difference) throws -> Void
     ) throws -> [Finding] {
-        if let findings = try findingsOfEquals(one, other, limits) { return findings }
+        let sides = try (Side(one, limits), Side(other, limits))
+        if let findings = try findingsOfEquals([sides.0, sides.1]) { return findings }
         var findings: [Finding] = []
-        try withStore(one, limits, &findings) { left, findings in
-            try withStore(other, limits, &findings) { right, findings in
+        try withStore(sides.0, limits, &findings) { left, findings in
+            try withStore(sides.1, limits, &findings) { right, findings in
                 try left.read {
                     try right.read {
                         findings += try records(left, right, body)
@@ -36,21 +37,29 @@ public enum Differ {
         return findings
     }
 
+    /// A store, or what a backup says of itself.
+    private struct Side {
+        let path: String
+        /// Nil for a store.
+        let backup: OpenedLayout?
+
+        init(_ path: String, _ limits: ReadLimits) throws {
+            self.path = path
+            backup = try Store.isStore(path) ? nil : Restorer.open(path, limits: limits)
+        }
+    }
+
     /// What is wrong with two sides whose content digests are equal: nothing differs then, and of a backup only what it says
     /// of itself is read. Nil where the digests differ or are not known.
-    private static func findingsOfEquals(
-        _ one: String, _ other: String, _ limits: ReadLimits
-    ) throws -> [Finding]? {
-        let stores = [one, other].filter { Store.isStore($0) }
-        let backups = [one, other].filter { !Store.isStore($0) }
-        let digests = try backups.map { try OpenedLayout.open($0, limits: limits).contentDigest }
+    private static func findingsOfEquals(_ sides: [Side]) throws -> [Finding]? {
+        let digests = sides.compactMap(\.backup).map(\.contentDigest)
         guard let first = digests.first, let digest = first, digests.allSatisfy({ $0 == digest }) else { return nil }
         var findings: [Finding] = []
-        for path in stores {
-            let store = try Store(path, .read)
+        for side in sides where side.backup == nil {
+            let store = try Store(side.path, .read)
             let isEqual = try store.read { () -> Bool in
                 guard try store.contentDigest() == digest else { return false }
-                var files = try DifferFiles(store, of: path)
+                var files = try DifferFiles(store, of: side.path)
                 var areAsRemembered = true
                 try store.forEachAsset { asset in
                     if try files.digest(of: asset) != asset.digest { areAsRemembered = false }
@@ -65,11 +74,11 @@ public enum Differ {
     }
 
     private static func withStore(
-        _ path: String, _ limits: ReadLimits, _ findings: inout [Finding],
+        _ side: Side, _ limits: ReadLimits, _ findings: inout [Finding],
         _ body: (Store, inout [Finding]) throws -> Void
     ) throws {
-        if Store.isStore(path) {
-            let store = try Store(path, .read)
+        guard let backup = side.backup else {
+            let store = try Store(side.path, .read)
             try body(store, &findings)
             findings += store.damage.tell()
             return
@@ -79,7 +88,7 @@ public enum Differ {
             options.kinds = Set(Kind.allCases)
             options.limits = limits
             // Conflicts of the scratch store are those of the backup.
-            findings += try Restorer.restore(path, into: store, options).findings
+            findings += try Restorer.restore(side.path, opened: backup, into: store, options).findings
                 .filter { $0.severity != .note && $0.code != .conflict }
             try body(store, &findings)
         }

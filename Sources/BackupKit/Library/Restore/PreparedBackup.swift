@@ -25,11 +25,18 @@ extension Restorer {
         }
     }
 
+    /// Opens what a restore would read. Whatever is wrong is told with the backup's name.
+    static func open(_ path: String, limits: ReadLimits) throws -> OpenedLayout {
+        do {
+            try Importer.refuseSingleFile(path)
+            return try OpenedLayout.open(path, limits: limits)
+        } catch let error as BackupError { throw error.naming(backup: path) }
+    }
+
     static func stage(
         _ path: String, _ opened: OpenedLayout?, in folder: String, _ options: RestoreOptions
     ) throws -> Prepared {
-        try Importer.refuseSingleFile(path)
-        let layout = try opened ?? OpenedLayout.open(path, limits: options.limits)
+        let layout = try opened ?? open(path, limits: options.limits)
         // What is left of a damaged one may not look like a library any more.
         guard layout.isLayout || layout.isDamaged else {
             throw layout.noLibrary(
@@ -61,7 +68,8 @@ extension Restorer {
             time: time(of: layout, staged))
     }
 
-    /// Reads the entries of a backup. Of attachments only those that are asked for, where its manifest says what the others are.
+    /// Reads the entries of a backup: with `--match` only the attachments that go with the chosen records, where its manifest
+    /// says what the others are.
     private static func stage(
         _ layout: OpenedLayout, in folder: String, _ options: RestoreOptions
     ) throws -> Staging.Result {
@@ -73,35 +81,29 @@ extension Restorer {
             return staging.finish()
         }
         try staging.read(where: { !isAttachment($0) })
-        let wanted = try staging.isSound ? wantedFiles(of: layout, in: folder, options) : nil
-        func isRead(_ entry: EntryInfo) -> Bool { wanted?.contains(entry.path) ?? true }
-        let read = Set(layout.entries.filter { isAttachment($0) && isRead($0) }.map(\.path))
-        if !read.isEmpty { try staging.read(where: { read.contains($0.path) }, keep: { _ in wantsAssets }) }
-        for entry in layout.entries where isAttachment(entry) && !read.contains(entry.path) { staging.trust(entry) }
+        let attachments = layout.entries.filter(isAttachment)
+        var chosen = try staging.isSound ? chosenRecords(of: layout, in: folder, options) : nil
+        let wanted = Set(
+            attachments.map(\.path).filter { chosen?.takesFile(String($0.dropFirst(layout.prefix.count))) ?? true })
+        if !wanted.isEmpty { try staging.read(where: { wanted.contains($0.path) }, keep: { _ in wantsAssets }) }
+        for entry in attachments where !wanted.contains(entry.path) { staging.trust(entry) }
         return staging.finish()
     }
 
-    /// The attachments that go with the records that are asked for, as the carrier names them. Nil where its records cannot say it.
-    private static func wantedFiles(
+    /// What was asked for, once all records were looked at. Nil where the backup has no records to choose from.
+    private static func chosenRecords(
         of layout: OpenedLayout, in folder: String, _ options: RestoreOptions
-    ) throws -> Set<String>? {
+    ) throws -> WantedFiles? {
         guard layout.expected[layout.prefix + Layout.records] != nil else { return nil }
         var wanted = WantedFiles(options)
-        var reader = LineReader(limit: options.limits.lineBytes)
-        func look(_ line: LineReader.Line) {
+        let records = try FileHandle.openText("\(folder)/\(layout.prefix)\(Layout.records)")
+        try records.forEachLine(limit: options.limits.lineBytes) { line in
             guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),
                 options.kinds.contains(record.kind)
             else { return }
             _ = wanted.takes(record)
         }
-        try FileHandle.openText("\(folder)/\(layout.prefix)\(Layout.records)").forEachChunk {
-            reader.feed($0) { look($0) }
-        }
-        reader.finish { look($0) }
-        return Set(
-            layout.entries.map(\.path).filter { path in
-                layout.role(of: path) == .attachment && wanted.takesFile(String(path.dropFirst(layout.prefix.count)))
-            })
+        return wanted
     }
 
     private static func time(of layout: OpenedLayout, _ staged: Staging.Result) -> Timestamp {
