@@ -180,7 +180,9 @@ public final class FileHandle: Sendable {
     }
 
     private func setModified(_ time: timespec) throws {
-        let status = withUnsafePointer(to: (time, time)) { pair in
+        // UTIME_OMIT, a macro that Swift does not see: the time of access stays.
+        let omitted = timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)
+        let status = withUnsafePointer(to: (omitted, time)) { pair in
             pair.withMemoryRebound(to: timespec.self, capacity: 2) { futimens(descriptor, $0) }
         }
         guard status == 0 else { throw BackupError.fromErrno("cannot be given its time", at: path) }
