@@ -8,8 +8,8 @@ extension Store {
         let reason: String
     }
 
-    /// The asset's name, or one with a number when it would fall together with one of `names`, which takes it in: the one that
-    /// it has already, else a free one. Nil when there is none.
+    /// The asset's name. Where that would fall together with one of `names`: the name with a number under which the store has
+    /// its bytes, else a free one, which `names` takes in. Nil when there is none.
     func nameApart(_ asset: Asset, from names: inout EntryNameSet) throws -> String? {
         if (try? names.insert(asset.path)) != nil { return asset.path }
         if let known = try knownApart(asset) { return known }
@@ -32,7 +32,6 @@ extension Store {
             var lowest: Int?
             while try query.step() {
                 let path = query.text(0)
-                guard path.hasSuffix(tail), path.utf8.count > head.utf8.count + tail.utf8.count + 1 else { continue }
                 let digits = path.utf8.dropFirst(head.utf8.count + 1).dropLast(tail.utf8.count)
                 guard let number = Int(String(decoding: digits, as: UTF8.self)), 2..<Self.highestNumber ~= number,
                     sameBytes(path, "\(head)_\(number)\(tail)")
