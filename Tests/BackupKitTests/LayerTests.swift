@@ -44,7 +44,7 @@ private let longestFunction = 80
 }
 
 @Test func roomsFormATree() throws {
-    expectNone(roomCircles(try Source.all))
+    expectNone(Dictionary(grouping: try Source.all, by: \.layer).values.flatMap(roomCircles))
 }
 
 @Test func modulesAreImportedOnlyWhereTheyBelong() throws {
@@ -97,7 +97,7 @@ private func layerBreaches(_ sources: [Source]) -> [String] {
     return breaches
 }
 
-/// Where rooms name each other's types in a circle. A room is a folder of files: whoever reads one has to know those that it
+/// Where rooms of one layer name each other's types in a circle. A room is a folder of files: whoever reads one has to know those that it
 /// names, and no others.
 private func roomCircles(_ sources: [Source]) -> [String] {
     var homes: [String: Set<String>] = [:]
@@ -108,18 +108,11 @@ private func roomCircles(_ sources: [Source]) -> [String] {
             if type.isShared { homes[type.name, default: []].insert(source.room) }
         }
     }
-    // What leads from layer to layer is the business of `layerBreaches`, and a word may mean something else there.
-    func isOneLayer(_ one: String, _ other: String) -> Bool {
-        func layer(_ room: String) -> [Substring] {
-            Array(room.split(separator: "/").prefix(room.hasPrefix("BackupKit") ? 2 : 1))
-        }
-        return layer(one) == layer(other)
-    }
     var names: [String: [String: String]] = [:]
     for source in sources {
         for word in source.code.words where !word.followsDot {
             guard let home = homes[word.text], home.count == 1, let other = home.first, other != source.room,
-                isOneLayer(other, source.room), declared[source.room]?.contains(word.text) != true
+                declared[source.room]?.contains(word.text) != true
             else { continue }
             if names[source.room]?[other] != nil { continue }
             names[source.room, default: [:]][other] = "\(source.path):\(word.line): names \(word.text) of \(other)"
