@@ -61,7 +61,7 @@ extension Store {
         }
     }
 
-    /// A version that another file's path has come under since the decision is back under a name of its own: the records
+    /// Another file may have the path of a version by now. That version is back under a name of its own, and the records
     /// whose file it was link it there.
     private func followMoved(
         _ version: FileDecision.Version, from path: String, besides other: FileDecision.Version

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A store that somebody has named, where it may be missing, new or not meant.
+/// Stores that a command names: one may be missing, or stand where a backup was meant.
 extension Store {
     public static func mustBeThere(_ path: String) throws {
         guard try FileStatus.ofTarget(path) == nil else { return }

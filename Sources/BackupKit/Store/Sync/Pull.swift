@@ -154,7 +154,7 @@ extension Synchronizer {
                 remedy: "check the clocks of this device and of the one that wrote it"))
     }
 
-    /// A delete of a record is one of this version of it, too, whether it is taken now or not.
+    /// A later delete of the record covers this version, too, whether it is taken now or not.
     private func noteVersion(_ record: Record, mergedTo merged: Record? = nil) throws {
         guard !record.isDeleted, merged.map({ !sameBytes($0.fields, record.fields) }) ?? true else { return }
         try store.noteListing(of: record, as: record.id)
