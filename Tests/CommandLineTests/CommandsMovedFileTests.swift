@@ -65,4 +65,27 @@ import Testing
         try bench.tool("undo", "--redo", "--store", "A.db")
         for store in ["A.db", "B.db"] { try bench.tool("store", "check", "--store", store) }
     }
+
+    /// I788. A sync gives another name to the file that a decision left. What the decision replaced and what it removed
+    /// are two files there, too.
+    @Test(arguments: ["keep-incoming", "keep-existing"])
+    func aDecisionThatIsTakenBackAfterASyncMovedItsFile_givesEachWorkItsFile(choice: String) throws {
+        let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        for (key, store) in [("k1", "A.db"), ("k2", "B.db"), ("k3", "B.db")] {
+            try write(key, key: key, doi: key, file: "p.pdf", bytes: key, bench)
+            if key == "k2" { try bench.tool("sync", "--store", "A.db") }
+            try bench.tool("import", "--create", "--store", store, "\(key)/refs.bib")
+        }
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", choice, "--store", "B.db")
+        try bench.tool("sync", "--store", "B.db")
+        try bench.tool("undo", "--store", "B.db")
+        for key in ["k1", "k2", "k3"] { #expect(try bytes(of: key, in: "B.db", bench) == "%PDF \(key)") }
+        for store in ["A.db", "B.db", "A.db", "B.db"] { try bench.tool("sync", "--store", store) }
+        for store in ["A.db", "B.db"] {
+            for key in ["k1", "k2", "k3"] { #expect(try bytes(of: key, in: store, bench) == "%PDF \(key)") }
+            #expect(try bench.tool("conflicts", "list", "--store", store).stdout.contains("attachment"))
+            try bench.tool(exit: 0, "store", "check", "--store", store)
+        }
+    }
 }

@@ -108,18 +108,25 @@ extension Store {
         return try self.digest(at: known.path) == digest
     }
 
-    /// The name of a version of a file beside another one: the name that it has already, or else a free one.
-    func nameBesideAnother(_ incoming: Asset) throws -> AssetOutcome {
+    /// The name of a version of a file beside another one: the name that it has already, or else a free one. `isMoved`:
+    /// what the undo history remembers under its path goes there with it.
+    func nameBesideAnother(_ incoming: Asset, isMoved: Bool = false) throws -> AssetOutcome {
+        func isOpen(_ path: String) throws -> Bool {
+            try !isMoved || canMoveMemory(of: incoming.path, to: path)
+        }
         let (stem, ending) = Self.conflictName(of: incoming.path)
         let query = try database.statement(
             "SELECT path FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2 ORDER BY path")
         query.bind(1, stem).bind(2, incoming.digest.hex)
         defer { query.reset() }
-        if try query.step() { return .known(as: query.text(0)) }
+        while try query.step() {
+            let path = query.text(0)
+            if try isOpen(path) { return .known(as: path) }
+        }
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try hasAsset(path) || isNameTaken(path) || isOfAnother(path, incoming.digest) {
+        while try hasAsset(path) || isNameTaken(path) || isOfAnother(path, incoming.digest) || !isOpen(path) {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }

@@ -120,6 +120,11 @@ extension Store {
         return decision.isAbout(incoming.digest)
     }
 
+    /// Another device's file may have the path by now.
+    private func isAbout(_ decision: FileDecision, fileAt path: String) throws -> Bool {
+        try (ifSound { try asset(path) } ?? nil).map { decision.isAbout($0.digest) } ?? true
+    }
+
     /// Links follow a decision about their files. Nobody has written the records: no time changes, so no decision about a
     /// file brings back what was deleted, or gives others what is kept here. Returns what has changed. Must run inside
     /// `batch`.
@@ -128,6 +133,7 @@ extension Store {
     ) throws -> [(before: Record, after: Record)] {
         // Who links another file of that name means that one.
         guard try counts(decision, at: paths) else { return [] }
+        let isTaken = try isTaken && isAbout(decision, fileAt: paths[0])
         var changed: [(stored: StoredRecord, record: Record)] = []
         try forEachLinking { stored in
             guard let fields = try decision.relinking(stored.record, at: paths, isTaken: isTaken) else { return }

@@ -91,7 +91,9 @@ extension Store {
         let files = try files.filter { try hasBytes(of: $0.asset) }
         for file in files {
             try removeAsset(file.asset, for: file.asset.digest)
-            if try asset(file.path) == nil { try insert(file.asset.renamed(file.path), from: nil) }
+            guard try asset(file.path) == nil else { continue }
+            try makeRoomInMemory(at: file.path)
+            try insert(file.asset.renamed(file.path), from: nil)
         }
         let moved = Dictionary(uniqueKeysWithValues: files.map { (ByteName($0.asset.path), $0.path) })
         try relink(moved) { _, _ in .ours }

@@ -5,7 +5,10 @@ extension Store {
     /// inside `batch`.
     func moveMemory(_ moved: [ByteName: String]) throws {
         guard let batch = currentBatch, !moved.isEmpty else { return }
-        for (old, new) in moved {
+        var moved = moved
+        for (old, free) in moved {
+            let new = try placeInMemory(of: old.text, movedTo: free)
+            moved[old] = new
             // The undo of an import takes its own file away, and not one that was here before.
             try database.statement(
                 """
@@ -36,16 +39,71 @@ extension Store {
         }
     }
 
+    /// Whether a file that leaves its path may get another one. An undo goes by paths, so two files that the history
+    /// remembers never get one.
+    func canMoveMemory(of old: String, to new: String) throws -> Bool {
+        let here = try remembered(at: old)
+        guard here.rows > 0 else { return true }
+        guard try remembered(at: new).rows == 0 else { return false }
+        return try here.files == 0 || !wasThere(new)
+    }
+
+    /// What earlier batches remember of a path: rows, and those of them that say which file was there.
+    private func remembered(at path: String) throws -> (rows: Int64, files: Int64) {
+        let query = try database.statement(
+            "SELECT count(*), count(sha256) FROM batch_asset WHERE path = ? AND batch IS NOT ?"
+        ).bind(1, path).bind(2, currentBatch?.id)
+        defer { query.reset() }
+        return try query.step() ? (query.integer(0), query.integer(1)) : (0, 0)
+    }
+
+    /// Whether an asset had that path before the running batch.
+    private func wasThere(_ path: String) throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM asset WHERE path = ? AND change < ?")
+            .bind(1, path).bind(2, currentBatch?.firstChange ?? .max)
+        defer { query.reset() }
+        return try query.step()
+    }
+
+    /// Where the history remembers from now on a file that has another name: beside it, where two files would meet.
+    private func placeInMemory(of old: String, movedTo new: String) throws -> String {
+        guard try !canMoveMemory(of: old, to: new), let file = try rememberedFile(at: old) else { return new }
+        return try ownName(of: file) ?? new
+    }
+
+    private func ownName(of file: Asset) throws -> String? {
+        switch try nameBesideAnother(file, isMoved: true) {
+        case .conflict(let free), .known(let free): free
+        case .added, .unchanged: nil
+        }
+    }
+
+    /// The latest file that the history remembers under a path and that has other bytes.
+    private func rememberedFile(at path: String, besides digest: SHA256Digest? = nil) throws -> Asset? {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.assetColumnNames.joined(separator: ", ")) FROM batch_asset
+            WHERE path = ?1 AND sha256 IS NOT NULL AND sha256 IS NOT ?2 AND (?2 IS NULL OR kept = sha256)
+            ORDER BY batch DESC LIMIT 1
+            """
+        ).bind(1, path).bind(2, digest?.hex)
+        guard try query.step() else { return nil }
+        return try ifSound { try RowReader.asset(query) }
+    }
+
+    /// A file gets a path that has none: what the history remembers under it gets another name. Must run inside `batch`.
+    func makeRoomInMemory(at path: String) throws {
+        guard let file = try rememberedFile(at: path), let free = try ownName(of: file) else { return }
+        try moveMemory([ByteName(path): free])
+    }
+
     /// A file that this batch has removed stays for those batches whose undo brings back a record that links it, under a
     /// name of its own where another file takes its path.
     func keepForUndo(_ asset: Asset, isReplaced: Bool, for batches: Set<Int64>) throws {
         var path = asset.path
         guard try !batches.isEmpty || isRemembered(asset.path) else { return try forgetAsset(asset.path) }
         if isReplaced {
-            switch try nameBesideAnother(asset) {
-            case .conflict(let free), .known(let free): path = free
-            case .added, .unchanged: break
-            }
+            path = try ownName(of: asset) ?? path
             try moveMemory([ByteName(asset.path): path])
         }
         for batch in batches {
@@ -74,19 +132,8 @@ extension Store {
 
     /// Another file takes a path that is empty here: what the history remembers of an earlier one gets another name.
     func makeRoomInMemory(for digest: SHA256Digest, at path: String) throws {
-        let query = try database.prepare(
-            """
-            SELECT \(Self.assetColumnNames.joined(separator: ", ")) FROM batch_asset
-            WHERE path = ?1 AND sha256 <> ?2 AND kept = sha256 ORDER BY batch DESC LIMIT 1
-            """
-        ).bind(1, path).bind(2, digest.hex)
-        guard try query.step(), let earlier = try ifSound({ try RowReader.asset(query) }) else {
-            return try forgetAsset(path)
-        }
-        switch try nameBesideAnother(earlier) {
-        case .conflict(let free), .known(let free): try moveMemory([ByteName(path): free])
-        case .added, .unchanged: break
-        }
+        guard let earlier = try rememberedFile(at: path, besides: digest) else { return try forgetAsset(path) }
+        if let free = try ownName(of: earlier) { try moveMemory([ByteName(path): free]) }
     }
 }
 

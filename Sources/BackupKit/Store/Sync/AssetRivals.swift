@@ -174,7 +174,7 @@ extension Synchronizer {
 
     /// Names that files of other devices have on the hub: this store does not know all of them yet.
     private func noteTakenNames(for mine: Asset) throws {
-        while case .conflict(let path) = try store.nameBesideAnother(mine),
+        while case .conflict(let path) = try store.nameBesideAnother(mine, isMoved: true),
             let theirs = try fetchAll([RecordID(zone: Store.assetZone, name: path)]).first
         {
             // The same bytes may have this name there: then it is the name to have.
@@ -244,7 +244,7 @@ extension Synchronizer {
 
     /// A name for a file beside the one that has its path now; nil where it needs none.
     private func nameBeside(_ mine: Asset) throws -> String? {
-        switch try store.nameBesideAnother(mine) {
+        switch try store.nameBesideAnother(mine, isMoved: true) {
         case .known(let path), .conflict(let path): path
         case .added, .unchanged: nil
         }
