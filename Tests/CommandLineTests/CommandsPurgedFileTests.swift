@@ -204,4 +204,30 @@ import Testing
         try bench.tool(exit: 0, "export", "-o", "out")
         #expect(try bench.shell("grep -c '\"key:k\"' out/records.jsonl || true").hasPrefix("0"))
     }
+
+    /// I789. Another work has the path by now, and its file stays.
+    @Test(arguments: [true, false]) func anEarlierFileOfAPath_goesWithThePurgeOfItsRecord(withFiles: Bool) throws {
+        let bench = try Workbench()
+        for (key, word) in [("k1", "secret"), ("k2", "other"), ("k3", "kept")] {
+            try bench.write("\(key)/p.pdf", "%PDF \(word)\n")
+            try bench.write("\(key)/refs.bib", "@misc{\(key), title={Title \(key)}, doi={10.1/\(key)}, file={p.pdf}}\n")
+        }
+        try bench.tool(exit: 0, "import", "--create", "k1/refs.bib")
+        try bench.tool(exit: 0, "undo")
+        try bench.tool(exit: 0, "import", "k2/refs.bib")
+        // What a living record linked stays for the undo.
+        try bench.tool("import", "k3/refs.bib")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "keep-incoming")
+        let words = ["store", "purge", "--deleted-before", "2999-01-01"] + (withFiles ? ["--with-files"] : [])
+        let plan = try bench.tool(exit: 3, words)
+        #expect(plan.stdout.contains("earlier file of Attachments/p.pdf"), "\(plan.stdout)")
+        #expect(try bench.shell("grep -rlF '%PDF secret' store.db.assets || true") != "")
+        let done = try bench.tool(exit: 0, words + ["--confirm"])
+        #expect(done.stdout == plan.stdout)
+        #expect(try bench.shell("grep -rlF '%PDF secret' store.db* || true") == "")
+        #expect(try bench.text("store.db.assets/Attachments/p.pdf") == "%PDF kept\n")
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "undo")
+        #expect(try bench.text("store.db.assets/Attachments/p.pdf") == "%PDF other\n")
+    }
 }

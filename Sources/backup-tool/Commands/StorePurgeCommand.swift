@@ -87,12 +87,15 @@ extension Invocation {
 
     fileprivate func report(_ result: PurgeResult, _ options: PurgeOptions) -> ExitStatus {
         let isPlan = options.dryRun
-        let isEmpty = result.records.isEmpty && result.files.isEmpty && result.versions == 0
+        let fileCount = result.files.count + result.earlierFiles.count
+        let isEmpty = result.records.isEmpty && fileCount == 0 && result.versions == 0
         if output.isJSON {
             output.report([
                 "message_type": "store-purge", "dryRun": .bool(isPlan),
                 "records": .array(result.records.map { .string($0.description) }), "versions": .int(result.versions),
-                "files": .array(result.files.map { .string($0) }), "linked": .array(result.linked.map { .string($0) }),
+                "files": .array(result.files.map { .string($0) }),
+                "earlierFiles": .array(result.earlierFiles.map { .string($0) }),
+                "linked": .array(result.linked.map { .string($0) }),
                 "unsynced": .array(result.unsynced.map { .string($0) }),
                 "unsearched": .array(result.unsearched.map(\.json)),
                 "finishesAnother": .bool(result.finishesAnother),
@@ -107,6 +110,7 @@ extension Invocation {
         } else {
             for id in result.records { output.print(printable(id.description)) }
             for path in result.files { output.print("file \(printable(path))") }
+            for path in result.earlierFiles { output.print("earlier file of \(printable(path))") }
             for path in result.linked {
                 output.warn("only these records linked this file, and it stays: --with-files removes it", at: path)
             }
@@ -121,7 +125,7 @@ extension Invocation {
             say(result.unsearched)
             let what =
                 "\(HumanText.count(result.records.count, "record")), \(HumanText.count(result.versions, "older version")), "
-                + "\(HumanText.count(result.files.count, "file"))"
+                + "\(HumanText.count(fileCount, "file"))"
             if result.finishesAnother {
                 output.note(
                     isPlan

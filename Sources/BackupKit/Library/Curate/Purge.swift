@@ -6,6 +6,8 @@ public struct PurgeResult: Sendable {
     public internal(set) var versions = 0
     /// Attachments whose bytes go: kept for an undo, or linked by nothing else and asked for.
     public internal(set) var files: [String] = []
+    /// Attachments that stay, and of which an earlier file goes that was kept for an undo.
+    public internal(set) var earlierFiles: [String] = []
     /// Attachments that only these records linked, and that stay.
     public internal(set) var linked: [String] = []
     /// Purged files that the hub still has: their names stay until a sync has told it.
@@ -45,6 +47,8 @@ public struct Purge {
     /// Files that the purged versions name, with the records that name them, and the cite keys of these.
     private var files: [String: Set<Store.FileOwner>] = [:]
     var keys: Set<String> = []
+    /// The paths of files that an undo has taken back.
+    private var takenBack: Set<String> = []
     /// Those that nothing else names.
     private var gone: [String] = []
     /// Paths below the assets' folder.
@@ -136,7 +140,7 @@ public struct Purge {
         for other in try scope.add(record) { try add(other) }
     }
 
-    /// Files that only the undo history has.
+    /// Files that only the undo history has, also where another one has the path by now.
     private mutating func addFilesTakenBack(before time: Timestamp) throws {
         let query = try store.database.prepare(
             """
@@ -145,6 +149,13 @@ public struct Purge {
             """
         ).bind(1, time.milliseconds)
         while try query.step() { note([query.text(0)], of: []) }
+        let others = try store.database.prepare(
+            """
+            SELECT path FROM batch_asset JOIN batch ON id = batch JOIN asset USING (path)
+            WHERE batch.kind = ? AND started_at < ? AND batch_asset.sha256 IS NOT NULL
+            """
+        ).bind(1, Store.undoBatch).bind(2, time.milliseconds)
+        while try others.step() { takenBack.insert(others.text(0)) }
     }
 
     // MARK: Rows
@@ -273,7 +284,7 @@ public struct Purge {
     /// Files that only these versions name, their copies in quarantine, and other versions of them.
     private mutating func removeFiles() throws {
         try noteFilesOfDeleted()
-        guard !files.isEmpty else { return }
+        guard !files.isEmpty || !takenBack.isEmpty else { return }
         for conflict in try store.conflictsOfFiles() {
             let paths = [conflict.existing, conflict.incoming]
             let owners = paths.compactMap { files[$0] }
@@ -298,6 +309,11 @@ public struct Purge {
                 unwanted.append(path)
             }
             try removeKept(path)
+        }
+        let used = takenBack.union(files.keys).subtracting(gone)
+        if !used.isEmpty {
+            let kept = try KeptFiles(store)
+            result.earlierFiles = try used.sorted().filter(kept.removeUnmeant)
         }
         try store.forgetGoneFilesOfDeleted()
     }
