@@ -156,6 +156,62 @@ func killedAtEveryStep_aReplaceOrUndoLeavesTheOldStateOrTheNewOne(_ command: Cra
     }
 }
 
+/// I790. SIGKILL at every step of an undo that gives back what apps had written into files: each reader has the old state or
+/// the new one, with the bytes, also before a writer comes.
+@Test func killedAtEveryStep_anUndoThatGivesBackChangedFiles_isDoneOrNot() throws {
+    let bench = try Workbench(["BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "pw"])
+    try bench.makeCheapVault()
+    try bench.write("pw", "secret\n")
+    try bench.shell("chmod 600 pw")
+    for name in ["a", "b", "c"] { try bench.write("old/\(name).pdf", "paper \(name)\n") }
+    try bench.write("old.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n@misc{c, title={C}}\n")
+    try bench.tool(exit: 0, "import", "old.bib", "--attachments", "old")
+    try bench.tool(exit: 0, "export", "-q", "-o", "backup.tar")
+    try bench.shell("for f in store.db.assets/Attachments/[ab].pdf; do echo notes >> $f; done")
+    try bench.tool("restore", "-q", "backup.tar", "--mode", "replace")
+    try bench.tool(exit: 0, "vault", "backup", "-q")
+    try bench.shell("cp -a store.db keep.db; cp -a store.db.assets keep.assets; cp -a v keep.v")
+    let tool = try productsDirectory() + "/backup-tool"
+    func run(_ options: [String]) throws {
+        _ = try runProcess(
+            ["strace", "-f", "-qq", "-o", "trace"] + options + [tool, "undo", "-q", "--store", "store.db"],
+            environment: testEnvironment(["TMPDIR": bench.path("tmp")]), in: bench.folder)
+    }
+    func reset() throws {
+        try bench.shell(
+            "rm -rf store.db* out* v; cp -a keep.db store.db; cp -a keep.assets store.db.assets; cp -a keep.v v")
+    }
+    /// The files of an export, of a snapshot, and what `store check` says.
+    func state() throws -> [String] {
+        try bench.tool("export", "-q", "-o", "out")
+        try bench.tool("vault", "backup", "-q")
+        try bench.tool("restore", "-q", "vault:v@latest", "--create", "--store", "out.db")
+        let states = try ["out/Attachments", "out.db.assets/Attachments"].map {
+            try bench.shell("cd \($0) && sha256sum *")
+        }
+        try bench.shell("rm -rf out*")
+        return try states + [bench.tool("store", "check", "--quick").stdout, bench.tool("store", "check").stdout]
+    }
+    let old = try state()
+    let all = ["unlinkat", "renameat", "fdatasync"] + (Workbench.isTorture ? ["renameat2", "fsync", "pwrite64"] : [])
+    try reset()
+    try run(["-e", "trace=\(all.joined(separator: ","))"])
+    let trace = try bench.text("trace")
+    let new = try state()
+    #expect(old[0] != new[0])
+    // strace counts each call for itself.
+    for call in all {
+        let total = trace.split(separator: "\n").count { $0.contains(" \(call)(") }
+        #expect(total > 1, "\(call)")
+        for number in 1...max(1, total) {
+            try reset()
+            try run(["-e", "inject=\(call):signal=KILL:when=\(number)"])
+            let found = try state()
+            #expect(found == old || found == new, "\(call) \(number) of \(total): \(found)")
+        }
+    }
+}
+
 @Test func aKilledDeepCheck_isCleanedUpByTheNext() throws {
     let bench = try crashBench()
     _ = try runProcess(

@@ -15,17 +15,62 @@ public final class AssetFiles: Sendable {
         public let isRemoved: Bool
     }
 
-    let root: RootDirectory
-    private let store: String
+    /// What an undo gives back under the path of an asset, where its row says another file: the digest, empty for nothing.
+    private struct Place {
+        let row: SHA256Digest
+        let digest: SHA256Digest?
+    }
 
-    /// Nil when the folder of the store is not there.
+    private let root: RootDirectory
+    private let store: String
+    /// The last change of the state that is read.
+    private let counter: Int64
+    private let places: [ByteName: Place]
+
+    /// For the state that the store reads now. Nil when the folder of the store is not there.
     init?(of store: Store) throws {
         guard let root = try RootDirectory.ifThere(store.assetFolder) else { return nil }
         self.root = root
         self.store = store.path
+        counter = try store.storedCounter() ?? .max
+        places = try Self.places(in: store)
+    }
+
+    /// A store that nothing can write to may be of a version that has no such table.
+    private static func places(in store: Store) throws -> [ByteName: Place] {
+        guard try !StoreSchema.isOld(store.database) else { return [:] }
+        let query = try store.database.prepare(
+            "SELECT path, sha256, place FROM asset_pending JOIN asset USING (path) WHERE place IS NOT NULL")
+        var places: [ByteName: Place] = [:]
+        while try query.step() {
+            guard let row = SHA256Digest(hex: query.text(1)) else { continue }
+            let digest = SHA256Digest(hex: query.text(2))
+            guard digest != nil || query.text(2).isEmpty else { continue }
+            places[ByteName(query.text(0))] = Place(row: row, digest: digest)
+        }
+        return places
+    }
+
+    private func place(of asset: Asset) -> Place? {
+        guard let place = places[ByteName(asset.path)], place.row == asset.digest else { return nil }
+        return place
+    }
+
+    /// What lies under the path of an asset, where that is what this state has there.
+    func status(of asset: Asset) throws -> FileStatus? {
+        try place(of: asset) == nil ? root.status(of: asset.path) : nil
     }
 
     public func open(_ asset: Asset) throws -> Opened {
+        if let place = place(of: asset) {
+            guard let digest = place.digest else {
+                guard let blob = try root.openIfThere(Store.blob(asset.digest)) else {
+                    throw BackupError(.notFound, "is not there", at: asset.path)
+                }
+                return Opened(file: blob, isRemoved: true)
+            }
+            if let blob = try root.openIfThere(Store.blob(digest)) { return Opened(file: blob, isRemoved: false) }
+        }
         while true {
             let inTree: FileHandle?
             var problem: BackupError?
@@ -55,17 +100,18 @@ public final class AssetFiles: Sendable {
         }
     }
 
-    /// Whether the newest state of the store has the same asset, and no writer has still to bring its file in line.
+    /// Whether the newest state of the store has the same asset, and no writer has come since or has still to bring its file
+    /// in line.
     private func isSettled(_ asset: Asset) throws -> Bool {
         let database = try Store.connectReader(store)
         // A store that nothing can write to may be of a version that has no such table.
         guard try !StoreSchema.isOld(database) else { return true }
         let query = try database.prepare(
             """
-            SELECT 1 FROM asset WHERE path = ?1 AND sha256 = ?2
+            SELECT 1 FROM asset WHERE path = ?1 AND sha256 = ?2 AND change <= ?3
             AND NOT EXISTS (SELECT 1 FROM asset_pending WHERE path = ?1)
             """
-        ).bind(1, asset.path).bind(2, asset.digest.hex)
+        ).bind(1, asset.path).bind(2, asset.digest.hex).bind(3, counter)
         return try query.step()
     }
 }

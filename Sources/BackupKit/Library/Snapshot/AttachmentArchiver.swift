@@ -265,7 +265,7 @@ struct AttachmentArchiver {
         guard !options.force, let files, let place = previous.tree.find(asset.path),
             let node = previous.tree.node(place),
             previous.digests[asset.path] == asset.digest,
-            let status = try? files.root.status(of: asset.path),
+            let status = try? files.status(of: asset),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
         return .unchanged(place, modified: node.modified)

@@ -316,7 +316,10 @@ public struct StoreCheck {
     /// Looks at what a reader of this state would open: a writer may be at work.
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         let place = try store.foundPlace(of: asset)
-        if files == .sizes, let status = try store.assetStatus(place), status.isRegular, status.size == asset.size {
+        let isGivenBack = try store.pending(asset.path)?.place != nil
+        if files == .sizes, !isGivenBack, let status = try store.assetStatus(place), status.isRegular,
+            status.size == asset.size
+        {
             return nil
         }
         let opened: AssetFiles.Opened
@@ -324,7 +327,7 @@ public struct StoreCheck {
             guard let files = try AssetFiles(of: store) else { return try missing(asset, in: store) }
             opened = try files.open(asset)
         } catch let error as BackupError where error.isVerdict {
-            if try store.assetStatus(place)?.isRegular == true { throw error }
+            if try !isGivenBack && store.assetStatus(place)?.isRegular == true { throw error }
             return try missing(asset, in: store)
         }
         if opened.isRemoved { return try missing(asset, in: store) }
