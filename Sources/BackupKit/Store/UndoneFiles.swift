@@ -25,7 +25,10 @@ extension Store {
             }
             // The record that it would come back with stays deleted.
             if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
-            if let now, let asset, letGo.contains(ByteName(path)), try isAnothers(now, than: asset) {
+            // A record that has come since means the file that lies there now, and not the one that comes back.
+            if let now, let asset, now.digest != asset.digest, letGo.contains(ByteName(path)),
+                try laterLinks.contains(path)
+            {
                 try comeBack(asset, kept: kept, beside: now)
                 result.assets += 1
                 continue
@@ -159,19 +162,8 @@ extension Store {
         return paths
     }
 
-    /// Whether a record means the file that lies there now, and not the one that comes back.
-    func isAnothers(_ now: Asset, than old: Asset) throws -> Bool {
-        guard now.digest != old.digest else { return false }
-        var found = false
-        try forEachLinking { stored in
-            guard !found, !isOfUndo(stored) else { return }
-            found = try Self.links(of: stored.record).contains { sameBytes($0, now.path) }
-        }
-        return found
-    }
-
     /// The old file gets another name, and the records that came back with it follow. Must run inside `batch`.
-    func comeBack(_ old: Asset, kept: String?, beside now: Asset) throws {
+    private func comeBack(_ old: Asset, kept: String?, beside now: Asset) throws {
         var names = try namesApart().names
         guard let path = try nameApart(old, from: &names) else { return }
         let file = old.renamed(path)
