@@ -88,4 +88,26 @@ import Testing
             try bench.tool(exit: 0, "store", "check", "--store", store)
         }
     }
+
+    /// I792. A file of a record that was deleted before the hub had it stays here also when it has to leave its path.
+    @Test func theFileOfADeletedRecord_staysHere_whateverNameASyncGivesIt() throws {
+        let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        for (key, store) in [("k1", "A.db"), ("k2", "B.db")] {
+            try write(key, key: key, doi: key, file: "p.pdf", bytes: key, bench)
+            try bench.tool(exit: 0, "import", "--create", "--store", store, "\(key)/refs.bib")
+        }
+        try bench.shell(
+            """
+            "$T" store delete --store A.db "$(sqlite3 A.db \
+            "SELECT zone || '/' || local_id FROM record WHERE type = 'Publication'")"
+            """)
+        for store in ["B.db", "A.db", "B.db"] { try bench.tool("sync", "--store", store) }
+        #expect(try bench.shell("grep -rlF '%PDF k1' hub.db.assets B.db.assets || true") == "")
+        #expect(try bytes(of: "k2", in: "A.db", bench) == "%PDF k2")
+        try bench.tool(
+            "store", "purge", "--store", "A.db", "--deleted-before", "2999-01-01", "--with-files", "--confirm")
+        #expect(try bench.shell("grep -rlF '%PDF k1' A.db.assets || true") == "")
+        try bench.tool(exit: 0, "store", "check", "--store", "A.db")
+    }
 }

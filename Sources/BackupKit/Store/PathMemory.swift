@@ -17,6 +17,7 @@ extension Store {
                 """
             ).bind(1, old.text).bind(2, new).bind(3, batch.id).bind(4, batch.firstChange).run()
             try forgetAsset(old.text)
+            try moveOwners(of: old.text, to: free)
         }
         let rows = try database.prepare(
             """

@@ -71,6 +71,13 @@ extension Store {
     /// A new file at the path is not theirs. Must run inside `write`.
     func forgetOwners(ofGone path: String) throws { try forgetTrace(.leftFile, path) }
 
+    /// Their file has another name. Must run inside `write`.
+    func moveOwners(of path: String, to new: String) throws {
+        guard let owners = try trace(.leftFile, path) else { return }
+        try noteFile(new, of: owners)
+        try forgetTrace(.leftFile, path)
+    }
+
     /// Not even the name stays of a file that is gone, from the undo history, too. Must run inside `write`.
     func forgetGoneFilesOfDeleted() throws {
         try database.execute(
