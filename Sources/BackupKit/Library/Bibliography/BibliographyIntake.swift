@@ -146,10 +146,8 @@ final class BibliographyIntake {
             !state.isExport || state.hasNewParts || orders[state.name] != nil
             || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
-        let purged = intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }
-        let items = BibliographyPart.items(state.items, withoutKeys: purged.union(try keysKeptHere()))
         pen.clear()
-        BibliographyPart.write(order: items, file: state.name, with: &pen)
+        BibliographyPart.write(order: try wantedItems(state), file: state.name, with: &pen)
         try takeWritten(
             localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), &state, wanted)
     }
@@ -395,6 +393,8 @@ final class BibliographyIntake {
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: localID), type: RecordType.bibliographyPart,
             localID: localID, fields: String(decoding: pen.written, as: UTF8.self), createdAt: time, modifiedAt: time)
-        if wanted?(record) != false { try intake.take(record) }
+        guard wanted?(record) != false else { return }
+        if intake.overwrite, BibliographyPart.isOrder(record) { return intake.orders.append(record) }
+        try intake.take(record)
     }
 }

@@ -11,10 +11,21 @@ extension Store {
         return Curated(ids: kept, batch: batch?.id)
     }
 
-    private func removeKeptKeysFromOrders() throws {
+    /// What goes to a hub names none of them, however the order has got it: a backup may have had it, or an undo.
+    func removeKeptKeysFromPendingOrders() throws {
+        let query = try database.prepare(
+            "SELECT change FROM record WHERE type = ? AND deleted_at IS NULL AND \(Self.isPending)"
+        ).bind(1, RecordType.bibliographyPart)
+        var pending: Set<Int64> = []
+        while try query.step() { pending.insert(query.integer(0)) }
+        guard !pending.isEmpty else { return }
+        try write { try removeKeptKeysFromOrders { pending.contains($0.change) } }
+    }
+
+    private func removeKeptKeysFromOrders(where isMeant: (StoredRecord) -> Bool = { _ in true }) throws {
         let keys = try citeKeysKeptHere()
         guard !keys.isEmpty else { return }
-        for (old, fields) in try orders(withoutKeys: keys) where !old.record.isLocalOnly {
+        for (old, fields) in try orders(withoutKeys: keys) where !old.record.isLocalOnly && isMeant(old) {
             try put(old.record.edited(Fields.parse(fields), at: timeAfter(old.record)), replacing: old)
         }
     }
@@ -30,7 +41,9 @@ extension Store {
     }
 
     /// Those that no other publication has.
-    func citeKeysKeptHere() throws -> Set<String> {
+    func citeKeysKeptHere() throws -> Set<String> { try withoutSharedKeys(citeKeysOfKept()) }
+
+    func citeKeysOfKept() throws -> Set<String> {
         let query = try database.prepare(
             "SELECT fields FROM record WHERE local_only = 1 AND type = ? AND deleted_at IS NULL"
         ).bind(1, RecordType.publication)
@@ -38,7 +51,13 @@ extension Store {
         while try query.step() {
             if let key = try? JSONScanner.firstString(named: Self.citeKeyField, in: query.bytes(0)) { keys.insert(key) }
         }
+        return keys
+    }
+
+    /// Those of the cite keys that no living publication has which goes to all devices.
+    func withoutSharedKeys(_ keys: Set<String>) throws -> Set<String> {
         guard !keys.isEmpty else { return [] }
+        var keys = keys
         try forEachCiteKey { key, _, record in
             if keys.contains(key), try record()?.record.isLocalOnly == false { keys.remove(key) }
         }
@@ -47,6 +66,13 @@ extension Store {
 }
 
 extension BibliographyIntake {
+    /// What an order of the file lists. Of a replace the intake decides, when others have gone.
+    func wantedItems(_ state: FileState) throws -> [String] {
+        if intake.overwrite { return state.items }
+        let purged = intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }
+        return BibliographyPart.items(state.items, withoutKeys: purged.union(try keysKeptHere()))
+    }
+
     /// The same while a file comes in.
     func keysKeptHere() throws -> Set<String> {
         if wasEmpty { return [] }

@@ -116,25 +116,6 @@ extension Purge {
     }
 }
 
-extension Intake {
-    /// The orders of files, without the cite keys of purged publications alone, and of those that are kept on this device. To
-    /// be asked when all entries have come.
-    func withoutUnwantedKeys(_ orders: [Record]) throws -> [Record] {
-        var keys = purgedKeys
-        for order in orders {
-            guard let fields = try store.ifReadable({ try Fields.parse(order.fields) }) else { continue }
-            keys.formUnion(try BibliographyPart.keys(in: fields).filter(store.isPurged(citeKey:)))
-        }
-        let gone = try (keys.isEmpty ? [] : store.withoutLivingKeys(keys)).union(store.citeKeysKeptHere())
-        guard !gone.isEmpty else { return orders }
-        return try orders.map { order in
-            var order = order
-            order.fields = try BibliographyPart.fields(order.fields, withoutKeys: gone) ?? order.fields
-            return order
-        }
-    }
-}
-
 extension Store {
     /// Those of the cite keys that no living publication has.
     fileprivate func withoutLivingKeys(_ keys: Set<String>) throws -> Set<String> {

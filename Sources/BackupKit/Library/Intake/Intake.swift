@@ -64,6 +64,10 @@ final class Intake {
     var purgedFiles: PurgedFiles?
     /// Cite keys of publications that were purged here.
     var purgedKeys: Set<String> = []
+    /// Cite keys of publications that were kept on this device before a backup came, once somebody has asked.
+    var keysKeptBefore: Set<String>?
+    /// Orders of files that a backup has, and that were not taken yet.
+    var orders: [Record] = []
     /// What living records name, once somebody has asked.
     var namedByLiving: LivingLinks?
     /// The same of publications, by name.

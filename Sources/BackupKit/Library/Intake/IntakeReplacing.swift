@@ -76,7 +76,8 @@ extension Intake {
                     + "brings \(isOne ? "it" : "them") back"))
     }
 
-    /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay.
+    /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay. Its orders of
+    /// files are taken when their entries have gone.
     func removeOthers(kinds: Set<Kind>) throws {
         var others: [Record] = []
         try store.forEachStored(order: .change) { stored in
@@ -88,55 +89,62 @@ extension Intake {
             others.append(record)
         }
         var gone: [String] = []
-        for record in others {
-            // It goes with its works, and one that was found just now is in no backup.
-            if record.type == RecordType.conflict { continue }
-            if record.isLocalOnly {
-                result.protected += 1
-                plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
-                continue
-            }
-            // Another record was merged into it, and stays deleted.
-            if result.stayedDeleted > 0, try store.holdsAlone(record) {
-                result.protected += 1
-                plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
-                noteLeft(
-                    record.id,
-                    "is not in the backup, but was left: another record that stays deleted was merged into it",
-                    .returnsInstead)
-                continue
-            }
-            // A decision has deleted another record because this one was to stay.
-            if record.keptInstead().keys.contains(where: { replacing.stayDeleted.contains(ByteName($0)) }) {
-                result.protected += 1
-                plan(.protect, record, id: record.id, reason: Protection.keptInstead.rawValue)
-                noteLeft(
-                    record.id,
-                    "is not in the backup, but was left: a decision has kept it and deleted another record instead, "
-                        + "which stays deleted",
-                    .returnsInstead)
-                continue
-            }
-            // The backup has the work under another id, and that one stays deleted.
-            if try isOnlyOneLeft(record) {
-                result.protected += 1
-                plan(.protect, record, id: record.id, reason: "the backup's record of the same work stays deleted")
-                noteLeft(
-                    record.id, "is not in the backup, but was left: the backup's record of the same work stays deleted",
-                    .returnsInstead)
-                continue
-            }
-            try store.remove(record.id)
-            result.removed += 1
-            plan(.remove, record, id: record.id)
-            if record.type == RecordType.publication, try store.soundRecords(localID: record.localID).isEmpty {
-                gone.append(record.localID)
-            }
+        for record in others where !BibliographyPart.isOrder(record) { try removeOther(record, &gone) }
+        try takeOrders()
+        for record in others where BibliographyPart.isOrder(record) && !touched.contains(record.id) {
+            try removeOther(record, &gone)
         }
         guard kinds.contains(.publications) else { return }
         // Whatever gets such an id from now on is another work than the one that a file has brought.
         try store.noteBrought(gone, areThere: false)
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
+    }
+
+    /// `gone`: gets the local id of a publication that went.
+    private func removeOther(_ record: Record, _ gone: inout [String]) throws {
+        // It goes with its works, and one that was found just now is in no backup.
+        if record.type == RecordType.conflict { return }
+        if record.isLocalOnly {
+            result.protected += 1
+            plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
+            return
+        }
+        // Another record was merged into it, and stays deleted.
+        if result.stayedDeleted > 0, try store.holdsAlone(record) {
+            result.protected += 1
+            plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
+            noteLeft(
+                record.id,
+                "is not in the backup, but was left: another record that stays deleted was merged into it",
+                .returnsInstead)
+            return
+        }
+        // A decision has deleted another record because this one was to stay.
+        if record.keptInstead().keys.contains(where: { replacing.stayDeleted.contains(ByteName($0)) }) {
+            result.protected += 1
+            plan(.protect, record, id: record.id, reason: Protection.keptInstead.rawValue)
+            noteLeft(
+                record.id,
+                "is not in the backup, but was left: a decision has kept it and deleted another record instead, "
+                    + "which stays deleted",
+                .returnsInstead)
+            return
+        }
+        // The backup has the work under another id, and that one stays deleted.
+        if try isOnlyOneLeft(record) {
+            result.protected += 1
+            plan(.protect, record, id: record.id, reason: "the backup's record of the same work stays deleted")
+            noteLeft(
+                record.id, "is not in the backup, but was left: the backup's record of the same work stays deleted",
+                .returnsInstead)
+            return
+        }
+        try store.remove(record.id)
+        result.removed += 1
+        plan(.remove, record, id: record.id)
+        if record.type == RecordType.publication, try store.soundRecords(localID: record.localID).isEmpty {
+            gone.append(record.localID)
+        }
     }
 
     private func isOnlyOneLeft(_ record: Record) throws -> Bool {

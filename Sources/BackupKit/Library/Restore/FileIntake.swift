@@ -10,18 +10,17 @@ struct FileIntake {
 
     /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives. A
     /// tombstone that would take a record of another name comes last, when it is known whether the backup has that alive. So
-    /// does a work that stays or goes with others, and so do the orders of files, when it is known which entries were purged
-    /// here.
+    /// does a work that stays or goes with others. The orders of files wait for `Intake.takeOrders`.
     func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
         intake.takesRecords = true
         let store = intake.store
         store.takesBackup = true
         store.backup = IncomingBackup { [self] in try readNames(of: RecordType.publication, in: path) }
         defer { (store.takesBackup, store.backup, store.aliveInBackup) = (false, nil, []) }
+        try intake.noteKeysKept()
         var doubtful: [Record] = []
         var dependent: [Record] = []
         var names: Set<ByteName> = []
-        var orders: [Record] = []
         // They name works, which may get other ids here.
         var conflicts: [Record] = []
         func take(_ record: Record) throws {
@@ -30,7 +29,7 @@ struct FileIntake {
                 names.insert(ByteName(record.localID))
                 return
             }
-            if BibliographyPart.isOrder(record) { return orders.append(record) }
+            if BibliographyPart.isOrder(record) { return intake.orders.append(record) }
             if record.type == RecordType.conflict { return conflicts.append(record) }
             if !names.isEmpty, names.contains(ByteName(record.localID)) { store.aliveInBackup.insert(record.id) }
             if try store.dependsOnOthers(record) { return dependent.append(record) }
@@ -66,7 +65,6 @@ struct FileIntake {
             guard let here = try Conflict.following(conflict, works: intake.newIDs) else { continue }
             try intake.take(here)
         }
-        for order in try intake.withoutUnwantedKeys(orders) { try intake.take(order) }
     }
 
     /// The names of the records of one type, and whether each is deleted. What cannot be read is named by who takes it.

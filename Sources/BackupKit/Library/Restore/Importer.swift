@@ -184,6 +184,7 @@ public enum Importer {
                 if let found = reader.worksByKey { works[parent(of: path), default: [:]].merge(found) { $0 + $1 } }
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains($0.kind) }
+                try intake.takeOrders()
             case .settings(let path) where try options.kinds.contains(.settings) && !FileHandle.isBlank(path):
                 try files.takeSettings(path: path, name: path, time: try time(of: path))
             default: break

@@ -95,7 +95,7 @@ public enum Restorer {
             takesDoubtful: options.takesDoubtful)
         intake.remaining = try RemainingLinks(beside: intake, kinds: options.kinds, isAskedFor: wanted.namesFile) {
             var wanted = WantedFiles(options)
-            _ = try takeRecords(views, &wanted, $0, options)
+            _ = try takeRecords(views, &wanted, $0, options, isReplaced: !replaced.isEmpty)
             if options.match == nil { try views.takeDamaged(into: $0) }
             if !replaced.isEmpty { try $0.removeOthers(kinds: replaced) }
         }
@@ -122,7 +122,7 @@ public enum Restorer {
             }
         }
         defer { intake.heard = heard }
-        let publications = try takeRecords(views, &wanted, intake, options)
+        let publications = try takeRecords(views, &wanted, intake, options, isReplaced: !replaced.isEmpty)
         try takeSettings(views, intake, options)
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
         if replaced.contains(.settings), prepared.file(Layout.settings) != nil { try intake.removeOtherSettings() }
@@ -165,14 +165,17 @@ public enum Restorer {
         }
     }
 
+    /// `isReplaced`: `removeOthers` takes the orders of files.
     private static func takeRecords(
-        _ views: BackupIntake, _ wanted: inout WantedFiles, _ intake: Intake, _ options: RestoreOptions
+        _ views: BackupIntake, _ wanted: inout WantedFiles, _ intake: Intake, _ options: RestoreOptions,
+        isReplaced: Bool
     ) throws -> BackupIntake.FromBibliography {
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(record.kind) else { return false }
             return wanted.takes(record)
         }
         try intake.takePostponed()
+        if !isReplaced { try intake.takeOrders() }
         return publications
     }
 

@@ -61,6 +61,8 @@ public final class Synchronizer {
     let hub: CheckedHub
     let options: SyncOptions
     let derive: Store.Derivation
+    /// Takes out of the store's records what no hub may hear.
+    private let beforePush: (Store) throws -> Void
     var identity = HubIdentity(id: "", location: "", limits: HubLimits())
     var link = HubLink(hubID: "", location: "")
     var result = SyncResult()
@@ -119,9 +121,11 @@ public final class Synchronizer {
 
     public init(
         _ store: Store, _ hub: any Hub, _ options: SyncOptions = SyncOptions(),
-        derive: @escaping Store.Derivation = { _, merged, _, _ in merged }
+        derive: @escaping Store.Derivation = { _, merged, _, _ in merged },
+        beforePush: @escaping (Store) throws -> Void = { _ in }
     ) {
         (self.store, self.hub, self.options, self.derive) = (store, CheckedHub(hub), options, derive)
+        self.beforePush = beforePush
     }
 
     public func run() throws -> SyncResult {
@@ -184,6 +188,7 @@ public final class Synchronizer {
                 try carryOverruled()
                 try settleContested()
                 try fetchAssets()
+                try beforePush(store)
                 let alone = try pushShares()
                 // No record goes before the files that it links: that tells other devices which file a link means.
                 guard try pushAssets() else { continue }
