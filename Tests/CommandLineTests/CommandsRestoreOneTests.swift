@@ -51,4 +51,64 @@ import Testing
         #expect(two.stderr.contains("is damaged"), "\(two.stderr)")
         #expect(try !bench.exists("two.db"))
     }
+
+    private static let carriers = ["folder", "a.zip", "a.tar.zst", "a.tar", "a.tar.gz"]
+
+    /// What happens to a file: it is gone, it is shorter, and there is one more. `views` are files that `records.jsonl`
+    /// stands for.
+    private static let accidents = [
+        "rm two", "printf B > two", "cp two more.bin", "printf x >> library.bib", "rm library.bib",
+        "echo '{' > events/2026-01-01.jsonl", "echo more > more.txt", "rm README.txt",
+    ]
+
+    /// A backup in which something happened to a file, packed by other programs.
+    private func pack(_ carrier: String, after accident: String, to name: String, _ bench: Workbench) throws {
+        let script = accident.replacing("two", with: "Attachments/two.bin").replacing(
+            "more.bin", with: "Attachments/m.bin")
+        try bench.shell("rm -rf f \(name); cp -r folder f; mkdir -p f/events; cd f; \(script); rmdir events || true")
+        switch carrier {
+        case "folder": try bench.shell("mv f \(name)")
+        case "a.zip": try bench.shell("cd f; zip -qr ../\(name) .")
+        default: try bench.shell("cd f; tar -caf ../\(name) *")
+        }
+    }
+
+    @Test(arguments: carriers)
+    func whatIsNotAskedFor_stopsNothing_whateverHappenedToIt(_ carrier: String) throws {
+        let bench = try bench()
+        try bench.shell("head -c 5000 /dev/urandom > two.bin; head -c 4000 /dev/urandom > one.bin")
+        try bench.tool(exit: 0, "import", "--create", "--store", "small.db", "a.bib")
+        try bench.tool(exit: 0, "export", "--store", "small.db", "-o", "folder")
+        for (number, accident) in Self.accidents.enumerated() {
+            let name = carrier == "folder" ? "f\(number)" : "\(number)\(carrier)"
+            try pack(carrier, after: accident, to: name, bench)
+            try bench.tool(exit: 4, "restore", name, "--create", "--store", "all.db")
+            let one = ["restore", name, "--create", "--store", "one\(number).db", "--match", "citeKey=one"]
+            for words in [one + ["--dry-run"], one] {
+                let told = try bench.tool(words)
+                #expect(told.status == 0, "\(accident): \(told)")
+            }
+            try bench.shell("cmp one.bin one\(number).db.assets/Attachments/one.bin")
+            try bench.tool(exit: 0, "store", "check", "--store", "one\(number).db")
+            guard accident.contains("two"), !accident.hasPrefix("cp") else { continue }
+            // What is asked for is missed.
+            try bench.tool(exit: 4, "restore", name, "--create", "--store", "two.db", "--match", "citeKey=two")
+            #expect(try !bench.exists("two.db"))
+        }
+        // A file that the manifest does not list is judged by whoever asks for it.
+        try pack(carrier, after: Self.accidents[2], to: carrier == "folder" ? "m" : "m\(carrier)", bench)
+        try bench.tool(
+            exit: 4, "restore", carrier == "folder" ? "m" : "m\(carrier)", "--create", "--store", "m.db", "--match",
+            "m.bin")
+    }
+
+    /// What an archive is cut behind is not there: whether it was asked for or not, nothing vouches for the rest.
+    @Test(arguments: ["a.zip", "a.tar.zst", "a.tar", "a.tar.gz"])
+    func aCutArchive_isAnError(_ backup: String) throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "export", "-o", backup)
+        try bench.shell("truncate -s -7000000 \(backup)")
+        try bench.tool(exit: 4, "restore", backup, "--create", "--store", "two.db", "--match", "citeKey=two")
+        #expect(try !bench.exists("two.db"))
+    }
 }

@@ -51,6 +51,9 @@ enum CarrierCheck {
                 ProgressEvent("verifying", done: UInt64(done), of: UInt64(max(0, total)), item: entry.path))
         }
 
+        /// What is not looked at is not missed.
+        func passOver(_ path: String) { state.withLock { _ = $0.seen.insert(path) } }
+
         func damaged(_ entry: EntryInfo, _ error: UnreadableEntry) {
             state.withLock { state in
                 state.seen.insert(entry.path)

@@ -8,6 +8,8 @@ final class Staging: Sendable {
         var files: [String: FileFacts] = [:]
         /// Seconds since 1970.
         var modified: [String: Int64] = [:]
+        /// Files that nobody has asked for: what is wrong with them is not told.
+        var passedOver: Set<String> = []
         /// What the carrier itself is found to be, and what its contents are.
         var findings: [Finding] = []
     }
@@ -55,8 +57,11 @@ final class Staging: Sendable {
         progress.report(ProgressEvent("extracting", done: UInt64(done), item: entry.path))
     }
 
-    /// Takes the manifest's word for an entry that is not read.
-    func trust(_ entry: EntryInfo) { contents.trust(entry) }
+    /// Takes the manifest's word for a file that nobody asks for.
+    func trust(_ path: String) {
+        contents.trust(path)
+        state.withLock { _ = $0.result.passedOver.insert(path) }
+    }
 
     /// Whether nothing is wrong with what was read so far.
     var isSound: Bool { state.withLock { $0.result.findings.isEmpty } && contents.isSound }

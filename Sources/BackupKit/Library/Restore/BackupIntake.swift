@@ -107,11 +107,13 @@ struct BackupIntake {
         func shows(_ file: String) -> String {
             "\(TypedCommand.quoted("show BACKUP", ["\(prepared.layout.prefix)\(file)"])) prints"
         }
-        if kinds == [.notes], prepared.file(Layout.notes) != nil { return "\(shows(Layout.notes)) its notes" }
-        if kinds == [.publications], prepared.file(Layout.bibliography) != nil {
+        // A file that nobody has asked for was not read.
+        let files = Set(prepared.layout.entries.map { String($0.path.dropFirst(prepared.layout.prefix.count)) })
+        if kinds == [.notes], files.contains(Layout.notes) { return "\(shows(Layout.notes)) its notes" }
+        if kinds == [.publications], files.contains(Layout.bibliography) {
             return "\(shows(Layout.bibliography)) its publications"
         }
-        if prepared.file(Layout.records) != nil { return "\(shows(Layout.records)) all its records" }
+        if files.contains(Layout.records) { return "\(shows(Layout.records)) all its records" }
         return "'backup-tool list BACKUP' lists its files"
     }
 

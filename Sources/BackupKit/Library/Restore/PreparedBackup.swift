@@ -68,25 +68,34 @@ extension Restorer {
             time: time(of: layout, staged))
     }
 
-    /// Reads the entries of a backup: with `--match` only the attachments that go with the chosen records, where its manifest
-    /// says what the others are.
+    /// Reads the entries of a backup: with `--match` only what says what there is, and the attachments that go with the chosen
+    /// records. The other files are not looked at, where the manifest says what they are.
     private static func stage(
         _ layout: OpenedLayout, in folder: String, _ options: RestoreOptions
     ) throws -> Staging.Result {
         let staging = try Staging(layout, into: folder, options.limits, progress: options.progress)
         let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
-        @Sendable func isAttachment(_ entry: EntryInfo) -> Bool { layout.role(of: entry.path) == .attachment }
-        guard options.match != nil, case .own = layout.manifest, !layout.isDamaged else {
-            try staging.read(keep: { !isAttachment($0) || wantsAssets })
+        @Sendable func isAttachment(_ path: String) -> Bool { layout.role(of: path) == .attachment }
+        @Sendable func isKept(_ entry: EntryInfo) -> Bool { !isAttachment(entry.path) || wantsAssets }
+        guard options.match != nil, case .own(let manifest) = layout.manifest, !layout.isDamaged else {
+            try staging.read(keep: isKept)
             return staging.finish()
         }
-        try staging.read(where: { !isAttachment($0) })
-        let attachments = layout.entries.filter(isAttachment)
-        var chosen = try staging.isSound ? chosenRecords(of: layout, in: folder, options) : nil
-        let wanted = Set(
-            attachments.map(\.path).filter { chosen?.takesFile(String($0.dropFirst(layout.prefix.count))) ?? true })
-        if !wanted.isEmpty { try staging.read(where: { wanted.contains($0.path) }, keep: { _ in wantsAssets }) }
-        for entry in attachments where !wanted.contains(entry.path) { staging.trust(entry) }
+        @Sendable func isAboutAll(_ path: String) -> Bool {
+            layout.expected[path] != nil
+                && [.records, .settings, .damaged, .manifest, .checksums].contains(layout.role(of: path))
+        }
+        try staging.read(where: { isAboutAll($0.path) })
+        guard staging.isSound, var chosen = try chosenRecords(of: layout, in: folder, options) else {
+            try staging.read(where: { !isAboutAll($0.path) }, keep: isKept)
+            return staging.finish()
+        }
+        let named = Set(layout.expected.keys).union(layout.entries.map(\.path))
+            .union(manifest.omitted.map { layout.prefix + $0.path })
+        let others = named.filter { !isAboutAll($0) }
+        let wanted = others.filter { isAttachment($0) && chosen.takesFile(String($0.dropFirst(layout.prefix.count))) }
+        if !wanted.isEmpty { try staging.read(where: { wanted.contains($0.path) }, keep: isKept) }
+        for path in others.subtracting(wanted) { staging.trust(path) }
         return staging.finish()
     }
 

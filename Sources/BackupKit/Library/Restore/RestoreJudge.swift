@@ -2,7 +2,7 @@
 /// was written, and more publications than imbib has counted.
 extension Restorer {
     static func judge(_ layout: OpenedLayout, _ staged: Staging.Result, _ kinds: Set<Kind>) -> [Finding] {
-        (layout.findings + layout.gaps(kinds)
+        (layout.findings + layout.gaps(kinds).filter { !staged.passedOver.contains(layout.prefix + $0.subject) }
             + staged.findings.filter { finding in
                 finding.severity == .damage || finding.severity == .warning && finding.code != .countMismatch
             }).withoutRepeats
