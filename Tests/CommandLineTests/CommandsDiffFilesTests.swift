@@ -64,6 +64,25 @@ struct CommandsDiffFilesTests {
         #expect(try bench.json(exit: 0, "diff", "e.tar", "other.db")["differences"]?.integer ?? 0 > 1)
     }
 
+    /// Equal digests, no difference; and two ways to write a letter are two values.
+    @Test func settings_areComparedByWhatTheySay() throws {
+        let bench = try Workbench()
+        for (name, text) in [
+            ("a", #"{"x":{"a":1,"z":"é"},"n":1.50}"#), ("b", #"{"n":1.50,"x":{"z":"\u00e9","a":1}}"#),
+            ("c", #"{"x":{"a":1,"z":"e\u0301"},"n":1.50}"#),
+        ] {
+            try bench.write("\(name)/settings.json", text)
+            try bench.tool(exit: 0, "import", "--create", "--store", "\(name).db", name, "--only", "settings")
+            try bench.tool(exit: 0, "export", "--store", "\(name).db", "-o", "\(name).tar")
+        }
+        #expect(try bench.digest("a.db") == bench.digest("b.db"))
+        for sides in [["a.db", "b.db"], ["a.tar", "b.db"], ["b.db", "a.tar"]] {
+            #expect(try bench.json(exit: 0, "diff", sides[0], sides[1])["differences"]?.integer == 0, "\(sides)")
+        }
+        #expect(try bench.digest("a.db") != bench.digest("c.db"))
+        #expect(try bench.json(exit: 0, "diff", "a.db", "c.db")["differences"]?.integer == 1)
+    }
+
     @Test func whatIsNoBackup_isRefusedAsByRestore() throws {
         let bench = try bench()
         for sides in [["a.bib", "store.db"], ["store.db", "a.bib"]] {

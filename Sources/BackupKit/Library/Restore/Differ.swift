@@ -141,7 +141,7 @@ public enum Differ {
             if old.isDeleted == new.isDeleted { return nil }
             return new.isDeleted ? difference(.deleted, old) : difference(.added, new)
         }
-        if old.fields == new.fields { return nil }
+        if sameBytes(old.fields, new.fields) { return nil }
         let before = try Fields.parse(old.fields)
         let after = try Fields.parse(new.fields)
         var changes: [FieldChange] = []
@@ -177,12 +177,16 @@ public enum Differ {
     }
 
     private static func settings(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
-        let mine = Dictionary(try left.settings().map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
-        let theirs = Dictionary(try right.settings().map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
-        for key in Set(mine.keys).union(theirs.keys).sorted() where mine[key] != theirs[key] {
+        func values(_ store: Store) throws -> [ByteName: String] {
+            Dictionary(try store.settings().map { (ByteName($0.name), $0.value) }, uniquingKeysWith: { $1 })
+        }
+        let (mine, theirs) = try (values(left), values(right))
+        let keys = Set(mine.keys).union(theirs.keys).sorted { precedesBytewise($0.text, $1.text) }
+        for key in keys {
+            if let old = mine[key], let new = theirs[key], try Fields.same(old, new) { continue }
             let change: Difference.Change = mine[key] == nil ? .added : theirs[key] == nil ? .removed : .changed
-            let fields = [FieldChange(name: key, before: mine[key], after: theirs[key])]
-            try body(Difference(change: change, kind: .settings, subject: key, label: "", fields: fields))
+            let fields = [FieldChange(name: key.text, before: mine[key], after: theirs[key])]
+            try body(Difference(change: change, kind: .settings, subject: key.text, label: "", fields: fields))
         }
     }
 }
