@@ -16,13 +16,34 @@ struct ZipDirectory: Sendable {
         var packedSize: Int64 = 0
         var offset: Int64 = 0
 
+        /// Why nothing of it is believed, neither name nor bytes: the two headers of it contradict each other, or one is damaged.
+        var damage: BackupError?
+
         var hasDescriptor: Bool { flags & 8 != 0 }
+
+        /// A header as the directory has it, for whoever has to step over one that is damaged (section 4.3.7).
+        var header: (offset: Int64, bytes: [UInt8]) {
+            var bytes: [UInt8] = [0x50, 0x4B, 3, 4, 20, 0]
+            func append(_ number: some FixedWidthInteger) {
+                withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
+            }
+            append(flags)
+            append(method)
+            append(time)
+            append(crc)
+            append(UInt32(clamping: packedSize))
+            append(UInt32(clamping: info.size))
+            append(UInt16(clamping: name.count))
+            append(UInt16(0))
+            return (offset, bytes + name)
+        }
     }
 
     /// In the order in which they lie in the file.
     let entries: [Entry]
 
-    /// Throws `.damaged` when the file is torn, `.refused` when it is made to be read in two ways.
+    /// Throws `.damaged` when the file is torn, `.refused` when it is made to be read in two ways. Damage of one entry is
+    /// that entry's.
     init(_ file: FileHandle, limits: ReadLimits) throws {
         let end = try ZipEnd(file)
         var fields = try ByteFields(file, at: end.directoryOffset, count: end.directorySize)
@@ -39,28 +60,33 @@ struct ZipDirectory: Sendable {
         }
         try limits.checkRatio(unpacked: meter.totalBytes, packed: file.status().size, at: file.path)
         entries.sort { $0.offset < $1.offset }
-        try Self.checkLayout(entries, file, directory: end.directoryOffset)
+        try Self.checkLayout(&entries, file, directory: end.directoryOffset)
         self.entries = entries
     }
 
-    /// Entries must follow one another without overlap and without anything in between.
-    private static func checkLayout(_ entries: [Entry], _ file: FileHandle, directory: Int64) throws {
+    /// Entries must follow one another without overlap and without anything in between. One that is damaged has the room up
+    /// to the next.
+    private static func checkLayout(_ entries: inout [Entry], _ file: FileHandle, directory: Int64) throws {
         var expected: Int64 = 0
         for (number, entry) in entries.enumerated() {
-            guard entry.offset >= expected else {
-                throw BackupError(.refused, "lies over another entry of the zip", at: entry.info.path)
-            }
+            let overlap = BackupError(.refused, "lies over another entry of the zip", at: entry.info.path)
+            guard entry.offset >= expected else { throw overlap }
             guard entry.offset == expected else {
                 throw BackupError(
                     .refused, "\(entry.offset - expected) bytes before it belong to no entry of the zip",
                     at: entry.info.path)
             }
-            let dataEnd = try ZipRecords.checkLocalHeader(of: entry, file) + entry.packedSize
             let limit = number + 1 < entries.count ? entries[number + 1].offset : directory
-            guard dataEnd <= limit else {
-                throw BackupError(.refused, "lies over another entry of the zip", at: entry.info.path)
+            guard entry.offset + 30 + Int64(entry.name.count) + entry.packedSize <= limit else { throw overlap }
+            do {
+                let dataEnd = try ZipRecords.checkLocalHeader(of: entry, file) + entry.packedSize
+                guard dataEnd <= limit else { throw ZipRecords.contradiction(about: entry) }
+                expected =
+                    try dataEnd + ZipRecords.descriptorLength(of: entry, file, at: dataEnd, room: limit - dataEnd)
+            } catch let error as BackupError where error.code == .damaged {
+                entries[number].damage = error
+                expected = limit
             }
-            expected = try dataEnd + ZipRecords.descriptorLength(of: entry, file, at: dataEnd, room: limit - dataEnd)
         }
         guard expected == directory else {
             throw BackupError(
@@ -211,6 +237,10 @@ private enum ZipRecords {
         }
     }
 
+    static func contradiction(about entry: ZipDirectory.Entry) -> BackupError {
+        BackupError(.damaged, "the zip says two different things about it", at: entry.info.path)
+    }
+
     /// Checks the header in front of the data against the directory; returns where the data begin.
     static func checkLocalHeader(of entry: ZipDirectory.Entry, _ file: FileHandle) throws -> Int64 {
         var fields = try ByteFields(file, at: entry.offset, count: 30 + Int64(entry.name.count) + 65535)
@@ -232,7 +262,7 @@ private enum ZipRecords {
         guard name.elementsEqual(entry.name), method == entry.method, flags == entry.flags, numbersAgree,
             time == entry.time, extras.modified == nil || extras.modified == entry.info.modified
         else {
-            throw BackupError(.refused, "the zip says two different things about it", at: entry.info.path)
+            throw contradiction(about: entry)
         }
         return entry.offset + 30 + Int64(nameLength) + Int64(extraLength)
     }

@@ -15,6 +15,7 @@ struct ZipReader: CarrierReader {
     func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let number = directory.entries.firstIndex { !$0.isFolder && $0.info.path.utf8.elementsEqual(path.utf8) }
         guard let number else { throw BackupError(.notFound, "is not in \(file.path)", at: path) }
+        if let damage = directory.entries[number].damage { throw damage }
         do {
             try ZipWalk(file, directory).entry(number).forEachChunk(body)
         } catch let lost as ZipWalk.Lost {
@@ -28,11 +29,13 @@ struct ZipReader: CarrierReader {
         // Numbers are handed out upwards, so that every thread walks through the file once.
         try Parallel.forEach(directory.entries.count, state: { try ZipWalk(file, directory) }) { walk, number in
             try Interrupt.check()
-            if directory.entries[number].isFolder || !isWanted(directory.entries[number].info) { return }
+            let entry = directory.entries[number]
+            if entry.isFolder || !isWanted(entry.info) { return }
+            if let damage = entry.damage { return try body(entry.info, LostZipBytes(cause: damage)) }
             do {
-                try body(directory.entries[number].info, walk.entry(number))
+                try body(entry.info, walk.entry(number))
             } catch let lost as ZipWalk.Lost {
-                try body(directory.entries[number].info, LostZipBytes(cause: lost.cause))
+                try body(entry.info, LostZipBytes(cause: lost.cause))
             }
         }
         return []
@@ -54,14 +57,20 @@ private final class ZipWalk {
     init(_ file: FileHandle, _ directory: ZipDirectory) throws {
         self.file = file
         self.directory = directory
-        unpacker = try ArchiveUnpacker(file, .zip)
+        unpacker = try Self.unpacker(file, directory)
+    }
+
+    /// Steps over what is damaged by the headers of the directory.
+    private static func unpacker(_ file: FileHandle, _ directory: ZipDirectory) throws -> ArchiveUnpacker {
+        let damaged = directory.entries.filter { $0.damage != nil }
+        return try ArchiveUnpacker(file, .zip, patches: damaged.map(\.header))
     }
 
     func entry(_ number: Int) throws -> ZipEntryBytes {
         let entry = directory.entries[number]
         do {
             if number < next {
-                unpacker = try ArchiveUnpacker(file, .zip)
+                unpacker = try Self.unpacker(file, directory)
                 next = 0
             }
             while next <= number {

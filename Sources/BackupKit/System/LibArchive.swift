@@ -157,11 +157,14 @@ private final class ArchiveInput {
     private var offset: Int64 = 0
     /// How many zeros follow the bytes of the file.
     private var zerosAtEnd: Int
+    /// Bytes that stand for those of the file.
+    private let patches: [(offset: Int64, bytes: [UInt8])]
     var failure: (any Error)?
 
-    init(_ file: FileHandle, zerosAtEnd: Int) throws {
+    init(_ file: FileHandle, zerosAtEnd: Int, patches: [(offset: Int64, bytes: [UInt8])]) throws {
         self.file = file
         self.zerosAtEnd = zerosAtEnd
+        self.patches = patches
         size = try file.status().size
     }
 
@@ -171,6 +174,7 @@ private final class ArchiveInput {
         do {
             try Interrupt.check()
             var count = try file.read(into: buffer, at: offset)
+            for patch in patches { apply(patch, to: count) }
             offset += Int64(count)
             if count == 0 {
                 (count, zerosAtEnd) = (zerosAtEnd, 0)
@@ -182,6 +186,15 @@ private final class ArchiveInput {
             failure = error
             return -1
         }
+    }
+
+    private func apply(_ patch: (offset: Int64, bytes: [UInt8]), to count: Int) {
+        let (start, end) = (
+            max(patch.offset, offset), min(patch.offset + Int64(patch.bytes.count), offset + Int64(count))
+        )
+        guard start < end else { return }
+        let bytes = patch.bytes[Int(start - patch.offset)..<Int(end - patch.offset)]
+        UnsafeMutableRawBufferPointer(rebasing: buffer[Int(start - offset)..<Int(end - offset)]).copyBytes(from: bytes)
     }
 
     func skip(_ count: Int64) -> Int64 {
@@ -230,15 +243,17 @@ final class ArchiveUnpacker {
     private let input: ArchiveInput
     private let kind: Kind
 
-    /// So many zeros follow the bytes of the file.
-    init(_ file: FileHandle, _ kind: Kind, zerosAtEnd: Int = 0) throws {
+    /// So many zeros follow the bytes of the file; `patches` stand for bytes of it.
+    init(
+        _ file: FileHandle, _ kind: Kind, zerosAtEnd: Int = 0, patches: [(offset: Int64, bytes: [UInt8])] = []
+    ) throws {
         guard LibArchive.localeIsSet, let archive = archive_read_new() else {
             throw BackupError(.failed, "libarchive cannot be started")
         }
         self.archive = archive
         self.kind = kind
         do {
-            input = try ArchiveInput(file, zerosAtEnd: zerosAtEnd)
+            input = try ArchiveInput(file, zerosAtEnd: zerosAtEnd, patches: patches)
         } catch {
             archive_read_free(archive)
             throw error

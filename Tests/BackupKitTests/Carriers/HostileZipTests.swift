@@ -109,9 +109,6 @@ struct ZipBuilder {
         ("NUL", zip(Entry("go\u{0}od"))), ("folder climbs", zip(Entry("../"))), ("escape", zip(Entry("\u{1B}[2J"))),
         ("not UTF-8", zip(Entry("x") { $0.name = [0x61, 0xFF] })), ("duplicate", zip(Entry("a", [1]), Entry("a", [2]))),
         ("case twins", zip(Entry("File"), Entry("file"))), ("file and folder", zip(Entry("x"), Entry("x/y"))),
-        ("two names", zip(Entry("good") { $0.centralName = Array("evil".utf8) })),
-        ("two checksums", zip(Entry("a", [1]) { $0.centralCRC = 7 })),
-        ("two sizes", zip(Entry("a", [1, 2]) { $0.centralSize = 1 }, Entry("b"))),
         ("encrypted", zip(Entry("a", [1]) { $0.flags |= 1 })),
         ("hidden headers", zip(Entry("a", [1]) { $0.flags |= 0x2000 })),
         ("bzip2", zip(Entry("a", [1]) { $0.method = 12 })), ("unknown method", zip(Entry("a", [1]) { $0.method = 99 })),
@@ -130,6 +127,63 @@ struct ZipBuilder {
                 })
         ),
     ]
+
+    /// Two stories about the first entry, and an entry that is sound.
+    static let contradicting: [(String, ZipBuilder)] = [
+        ("two names", zip(Entry("good", [7]) { $0.centralName = Array("evil".utf8) }, Entry("b", [4]))),
+        ("a longer name", zip(Entry("good", [7]) { $0.centralName = Array("goo".utf8) }, Entry("b", [4]))),
+        ("two checksums", zip(Entry("a", [1]) { $0.centralCRC = 7 }, Entry("b", [4]))),
+        ("two sizes", zip(Entry("a", [1, 2]) { $0.centralSize = 1 }, Entry("b", [4]))),
+    ]
+
+    /// Neither story is believed, and the other entry is handed out.
+    @Test(arguments: contradicting.indices)
+    func whatAZipSaysTwice_isNotBelieved(_ number: Int) throws {
+        let (what, builder) = Self.contradicting[number]
+        try withScratch { folder in
+            try writeFile("\(folder)/z", builder.bytes)
+            let visited = try visitAll("\(folder)/z")
+            #expect(visited.pieces == ["b": [4]] && visited.damaged.count == 1, "\(what): \(visited)")
+            for name in ["a", "good", "goo", "evil"] {
+                #expect(code { try CarrierOpener.open("\(folder)/z").read(name) { _ in } } != nil, "\(what): \(name)")
+            }
+        }
+    }
+
+    /// One flipped bit in the header of an entry costs that entry at most.
+    @Test(arguments: [false, true]) func aFlippedBitInAHeader_costsItsEntryOnly(packs: Bool) throws {
+        try withScratch { folder in
+            let pieces = ["one.txt", "two.txt", "three.txt"].map {
+                Piece(path: $0, bytes: Array(repeating: 65, count: 90))
+            }
+            for piece in pieces { try writeFile("\(folder)/\(piece.path)", piece.bytes) }
+            if packs {
+                let made = try shell("cd \(folder) && zip -q z.zip one.txt two.txt three.txt && mv z.zip z")
+                #expect(made.status == 0)
+            } else {
+                // With a record behind the data.
+                try writeCarrier("\(folder)/z", .zip, pieces)
+            }
+            let sound = try readFile("\(folder)/z")
+            let starts = sound.indices.dropLast(3).filter { sound[$0..<$0 + 4].elementsEqual([0x50, 0x4B, 3, 4]) }
+            #expect(starts.count == 3)
+            for (number, start) in starts.enumerated() {
+                let length = 30 + Int(sound[start + 26]) + Int(sound[start + 28])
+                // By its first bytes the file is known as a zip.
+                for bit in (number == 0 ? 32 : 0)..<length * 8 {
+                    var bytes = sound
+                    bytes[start + bit / 8] ^= 1 << UInt8(bit % 8)
+                    try writeFile("\(folder)/f", bytes)
+                    let visited = try visitAll("\(folder)/f")
+                    let place = "entry \(number), bit \(bit)"
+                    #expect(visited.damaged.count + visited.pieces.count == 3 && visited.findings.isEmpty, "\(place)")
+                    #expect(
+                        visited.damaged.keys.allSatisfy { $0 == pieces[number].path }, "\(place): \(visited.damaged)")
+                    #expect(visited.pieces.allSatisfy { $1 == pieces[0].bytes }, "\(place)")
+                }
+            }
+        }
+    }
 
     static let reported: [(String, [UInt8])] = [
         ("wrong checksum", zip(Entry("a", [1, 2]) { $0.crc = 5 }).bytes),
