@@ -1,5 +1,20 @@
 /// What `--mode replace` may remove. Only a backup that can be read tells what it does not have.
 extension Restorer.Prepared {
+    /// Whether what the backup has may take the place of what the store has. What is left of a damaged one, with no checksum
+    /// to vouch for it, is added where the store has nothing; that is said.
+    func mayReplace(_ options: RestoreOptions, _ intake: Intake) -> Bool {
+        guard options.mode == .replace, let damage = hidingDamage, layout.expected.isEmpty, !layout.isImbib else {
+            return options.mode == .replace
+        }
+        intake.note(
+            Finding(
+                .skipped, .warning, path,
+                "is damaged (\(damage.subject)), and no checksum vouches for what is left of it, so nothing in the store "
+                    + "was replaced",
+                remedy: "'backup-tool restore BACKUP --allow-damage --create --store NEW' shows what is left of it"))
+        return false
+    }
+
     /// The kinds of which the restore removes what the backup does not have. Where damage may hide what the backup had,
     /// nothing is removed, and that is said.
     func replacedKinds(_ options: RestoreOptions, _ intake: Intake) -> Set<Kind> {

@@ -80,7 +80,7 @@ public enum Restorer {
         if options.mode == .replace { try intake.store.checkTypeIndex() }
         intake.policy = options.policy
         intake.heard = options.heard
-        intake.overwrite = options.mode == .replace
+        intake.overwrite = prepared.mayReplace(options, intake)
         intake.looksInside = true
         intake.isAskedFor = options.match != nil
         intake.resurrects = options.resurrectingCommand
