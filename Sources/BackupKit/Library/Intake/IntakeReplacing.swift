@@ -102,42 +102,27 @@ extension Intake {
 
     /// `gone`: gets the local id of a publication that went.
     private func removeOther(_ record: Record, _ gone: inout [String]) throws {
+        func leave(_ reason: String, because message: String? = nil) {
+            result.protected += 1
+            plan(.protect, record, id: record.id, reason: reason)
+            if let message { noteLeft(record.id, "is not in the backup, but was left: \(message)", .returnsInstead) }
+        }
         // It goes with its works, and one that was found just now is in no backup.
         if record.type == RecordType.conflict { return }
-        if record.isLocalOnly {
-            result.protected += 1
-            plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
-            return
-        }
-        // Another record was merged into it, and stays deleted.
+        if record.isLocalOnly { return leave(Protection.localOnly.rawValue) }
         if result.stayedDeleted > 0, try store.holdsAlone(record) {
-            result.protected += 1
-            plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
-            noteLeft(
-                record.id,
-                "is not in the backup, but was left: another record that stays deleted was merged into it",
-                .returnsInstead)
-            return
+            return leave(
+                Protection.hasTakenIn.rawValue, because: "another record that stays deleted was merged into it")
         }
-        // A decision has deleted another record because this one was to stay.
         if record.keptInstead().keys.contains(where: { replacing.stayDeleted.contains(ByteName($0)) }) {
-            result.protected += 1
-            plan(.protect, record, id: record.id, reason: Protection.keptInstead.rawValue)
-            noteLeft(
-                record.id,
-                "is not in the backup, but was left: a decision has kept it and deleted another record instead, "
-                    + "which stays deleted",
-                .returnsInstead)
-            return
+            return leave(
+                Protection.keptInstead.rawValue,
+                because: "a decision has kept it and deleted another record instead, which stays deleted")
         }
-        // The backup has the work under another id, and that one stays deleted.
+        // The backup has the work under another id.
         if try isOnlyOneLeft(record) {
-            result.protected += 1
-            plan(.protect, record, id: record.id, reason: "the backup's record of the same work stays deleted")
-            noteLeft(
-                record.id, "is not in the backup, but was left: the backup's record of the same work stays deleted",
-                .returnsInstead)
-            return
+            let reason = "the backup's record of the same work stays deleted"
+            return leave(reason, because: reason)
         }
         try store.remove(record.id)
         result.removed += 1
