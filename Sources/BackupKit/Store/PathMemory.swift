@@ -69,10 +69,11 @@ extension Store {
     /// Where the history remembers from now on a file that has another name: beside it, where two files would meet.
     private func placeInMemory(of old: String, movedTo new: String) throws -> String {
         guard try !canMoveMemory(of: old, to: new), let file = try rememberedFile(at: old) else { return new }
-        return try ownName(of: file) ?? new
+        return try nameOnLeaving(file) ?? new
     }
 
-    private func ownName(of file: Asset) throws -> String? {
+    /// The name beside another file that a file gets when it leaves its path; nil where it needs none.
+    func nameOnLeaving(_ file: Asset) throws -> String? {
         switch try nameBesideAnother(file, isMoved: true) {
         case .conflict(let free), .known(let free): free
         case .added, .unchanged: nil
@@ -94,7 +95,7 @@ extension Store {
 
     /// A file gets a path that has none: what the history remembers under it gets another name. Must run inside `batch`.
     func makeRoomInMemory(at path: String) throws {
-        guard let file = try rememberedFile(at: path), let free = try ownName(of: file) else { return }
+        guard let file = try rememberedFile(at: path), let free = try nameOnLeaving(file) else { return }
         try moveMemory([ByteName(path): free])
     }
 
@@ -104,7 +105,7 @@ extension Store {
         var path = asset.path
         guard try !batches.isEmpty || isRemembered(asset.path) else { return try forgetAsset(asset.path) }
         if isReplaced {
-            path = try ownName(of: asset) ?? path
+            path = try nameOnLeaving(asset) ?? path
             try moveMemory([ByteName(asset.path): path])
         }
         for batch in batches {
@@ -134,7 +135,7 @@ extension Store {
     /// Another file takes a path that is empty here: what the history remembers of an earlier one gets another name.
     func makeRoomInMemory(for digest: SHA256Digest, at path: String) throws {
         guard let earlier = try rememberedFile(at: path, besides: digest) else { return try forgetAsset(path) }
-        if let free = try ownName(of: earlier) { try moveMemory([ByteName(path): free]) }
+        if let free = try nameOnLeaving(earlier) { try moveMemory([ByteName(path): free]) }
     }
 }
 

@@ -121,7 +121,7 @@ extension Synchronizer {
             keptAwaited.insert(ByteName(awaited.path))
             return try store.addRow(awaited)
         }
-        guard let path = try nameBeside(awaited) else { return }
+        guard let path = try store.nameOnLeaving(awaited) else { return }
         try store.relink([ByteName(awaited.path): path]) { stored, _ in
             try store.hubVersionNumber(of: stored) > theirs.version ? .theirs : .ours
         }
@@ -242,18 +242,10 @@ extension Synchronizer {
         }
     }
 
-    /// A name for a file beside the one that has its path now; nil where it needs none.
-    private func nameBeside(_ mine: Asset) throws -> String? {
-        switch try store.nameBesideAnother(mine, isMoved: true) {
-        case .known(let path), .conflict(let path): path
-        case .added, .unchanged: nil
-        }
-    }
-
     /// Keeps a file under a name beside the one that has its path now. Returns that name, also of a file that is not in the
     /// store's folder. Nil where it needs none.
     private func keep(_ mine: Asset, from copy: String?) throws -> String? {
-        guard let path = try nameBeside(mine) else { return nil }
+        guard let path = try store.nameOnLeaving(mine) else { return nil }
         if try store.hasAsset(path) { return path }
         guard let copy else {
             try addLost(mine, as: path)
