@@ -48,7 +48,8 @@ public enum EventExporter {
                 let sink = DayFolder(try RootDirectory(folder))
                 try days.forEachDay { day, lines in try sink.write(day, lines) }
                 var result = days.result
-                for path in days.media.sorted() { try copyMedia(path, store, sink.root, &result) }
+                let files = Result { try AssetFiles(of: store) }
+                for path in days.media.sorted() { try copyMedia(path, store, files, sink.root, &result) }
                 return noted(result, options)
             }
         }
@@ -116,7 +117,8 @@ public enum EventExporter {
     }
 
     private static func copyMedia(
-        _ path: String, _ store: Store, _ root: RootDirectory, _ result: inout EventExportResult
+        _ path: String, _ store: Store, _ files: Result<AssetFiles?, any Error>, _ root: RootDirectory,
+        _ result: inout EventExportResult
     ) throws {
         let known = try store.ifSound { try store.asset("Attachments/" + path) ?? store.asset(path) }
         guard let asset = known ?? nil else {
@@ -125,7 +127,7 @@ public enum EventExporter {
         }
         do {
             try EntryName.check(path)
-            guard let files = try AssetFiles(of: store) else {
+            guard let files = try files.get() else {
                 throw BackupError(.notFound, StoreLayout.noFolder, at: path)
             }
             let opened = try files.open(asset)
