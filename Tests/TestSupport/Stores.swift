@@ -40,7 +40,8 @@ public func checkSound(_ path: String) throws {
             SELECT count(*) FROM record WHERE deleted_at IS NOT NULL
             AND (fields <> '{}' OR device_id IS NOT NULL
                 OR EXISTS (SELECT 1 FROM json_each(field_times)
-                    WHERE key NOT LIKE '(merged) %' AND key NOT LIKE '(kept) %' AND key NOT LIKE '(listed) %'))
+                    WHERE key NOT LIKE '(merged) %' AND key NOT LIKE '(kept) %' AND key NOT LIKE '(listed) %'
+                    AND key NOT LIKE '(beside) %'))
             """
         ),
         (

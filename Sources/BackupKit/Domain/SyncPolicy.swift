@@ -104,9 +104,9 @@ extension Record {
     }
 
     /// What a tombstone keeps: the times of merges and of decisions that kept the record, under the bare mark the latest time
-    /// of the version that was deleted, and which listings the record was before.
+    /// of the version that was deleted, which listings the record was before, and what stood beside it.
     var knownTimes: [String: Timestamp] {
-        let marks = [Self.takenInMark, Self.keptMark] + (isDeleted ? [Self.listedMark] : [])
+        let marks = [Self.takenInMark, Self.keptMark] + (isDeleted ? [Self.listedMark, Self.besideMark] : [])
         return fieldTimes.filter { time in marks.contains { time.key.hasPrefix($0) } }
     }
 
@@ -236,6 +236,21 @@ extension Record {
     }
 
     var earlierListings: [String] { marked(Self.listedMark).map(\.id) }
+
+    private static let besideMark = "(beside) "
+
+    /// Notes in a tombstone that another record was alive beside the deleted one, which may have the listing that it deletes.
+    mutating func noteBeside(_ localID: String) {
+        if localID != self.localID { fieldTimes[Self.besideMark + localID] = modifiedAt }
+    }
+
+    /// The local ids of what stood beside the deleted record.
+    var idsBeside: [String] { marked(Self.besideMark).map(\.id) }
+
+    /// Whether this is the tombstone of another record that stood beside this one: it deletes only the other one.
+    func spares(_ record: Record) -> Bool {
+        isDeleted && record.id != id && fieldTimes[Self.besideMark + record.localID] != nil
+    }
 }
 
 extension Timestamp {

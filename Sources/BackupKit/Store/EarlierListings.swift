@@ -54,7 +54,8 @@ extension Store {
         guard try hasListings() else { return nil }
         for id in try work().listings.flatMap(records(listedAs:)) {
             guard let known = try ifSound({ try record(id) }) ?? nil, known.record.isDeleted,
-                known.record.modifiedAt >= incoming.latestTime, try backup?.hasTombstone(of: id) != true
+                !known.record.spares(incoming), known.record.modifiedAt >= incoming.latestTime,
+                try backup?.hasTombstone(of: id) != true
             else { continue }
             return known
         }

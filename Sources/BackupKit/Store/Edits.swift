@@ -91,7 +91,7 @@ extension Store {
         try noteListing(of: copy, as: known.id)
         try moveListings(of: copy.id, to: known.id)
         var tombstone = known.tombstone(at: time)
-        if known.type == RecordType.publication { try tombstone.noteEarlierListings(earlierListings(of: known.id)) }
+        if known.type == RecordType.publication { try noteEarlierListings(of: copy, in: &tombstone) }
         return tombstone
     }
 
@@ -164,7 +164,7 @@ extension Store {
         let listings = local.type == RecordType.publication ? try WorkID(local).listings : []
         let known = try ([local.localID] + listings).flatMap { try records(localID: $0) }
         return try (known + [named].compactMap(\.self))
-            .filter { try $0.record.isDeleted && isOneRecord($0.record, local) }
+            .filter { try $0.record.isDeleted && !$0.record.spares(local) && isOneRecord($0.record, local) }
             .max { $0.record.modifiedAt < $1.record.modifiedAt }
     }
 

@@ -32,6 +32,8 @@ public final class Store {
     var publicationsBefore: (batch: Int64, any: Bool)?
     /// Who has which cite key, as a transaction saw it when it first deleted a publication that was edited.
     var citeKeysSeen: CiteKeys?
+    /// The living publications by their listings, as seen when it first deleted one that had been another listing.
+    var listingsSeen: [String: [RecordID]]?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
     /// Whether several transactions are a dry run together: see `play`.
@@ -276,7 +278,7 @@ public final class Store {
         if isWriting { return try body() }
         isWriting = true
         goneKeys = nil
-        defer { (isWriting, citeKeysSeen) = (false, nil) }
+        defer { (isWriting, citeKeysSeen, listingsSeen) = (false, nil, nil) }
         var isNewer = false
         let result = try database.write {
             // A damaged counter is written in any case.
@@ -309,11 +311,13 @@ public final class Store {
 
     /// Runs `body` inside the running batch and takes back what it wrote, so that its answer is known. It must not touch files.
     func attempt<Result>(_ body: () throws -> Result) throws -> Result {
-        let before = (hybridClock, changeCounter, goneKeys, publicationsBefore, citeKeysSeen, hasNewMarks)
+        let before = (hybridClock, changeCounter, goneKeys, publicationsBefore, hasNewMarks)
+        let seen = (citeKeysSeen, listingsSeen)
         let files = (fileFindings, takenNames, rehearsal)
         rehearsal = true
         defer {
-            (hybridClock, changeCounter, goneKeys, publicationsBefore, citeKeysSeen, hasNewMarks) = before
+            (hybridClock, changeCounter, goneKeys, publicationsBefore, hasNewMarks) = before
+            (citeKeysSeen, listingsSeen) = seen
             (fileFindings, takenNames, rehearsal) = files
         }
         return try database.takeBack(body)

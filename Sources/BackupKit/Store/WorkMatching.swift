@@ -52,7 +52,9 @@ extension Store {
         for id in work.listings + [work.twin()] {
             for stored in try soundRecords(localID: id) where stored.record.isDeleted {
                 let (tombstone, latest) = (stored.record, incoming.latestTime)
-                if tombstone.type == incoming.type, tombstone.modifiedAt >= latest { return stored }
+                if tombstone.type == incoming.type, tombstone.modifiedAt >= latest, !tombstone.spares(incoming) {
+                    return stored
+                }
             }
         }
         return try deletedSinceItWas(work, incoming)
@@ -92,7 +94,7 @@ extension Store {
                 let known = stored.record
                 guard known.type == RecordType.publication, known.id.zone == incoming.id.zone else { continue }
                 if known.isDeleted {
-                    if work.listings.contains(known.localID),
+                    if work.listings.contains(known.localID), !known.spares(incoming),
                         try known.modifiedAt >= incoming.latestTime || isPurged(known)
                     {
                         return stored
@@ -110,9 +112,7 @@ extension Store {
     /// one of the two has an identifier that the other lacks, so none of its ids leads there.
     private func namesake(_ work: WorkID, of incoming: Record, before batch: Batch) throws -> StoredRecord? {
         guard let backup, !work.identity.key.isEmpty else { return nil }
-        let keys = try citeKeysSeen ?? CiteKeys(self)
-        citeKeysSeen = keys
-        let found = try keys.live(work.identity.key).filter { stored in
+        let found = try citeKeys().live(work.identity.key).filter { stored in
             let known = stored.record
             guard stored.change < batch.firstChange, !known.isLocalOnly, known.id.zone == incoming.id.zone,
                 DeterministicID.isMade(known.localID)
@@ -126,9 +126,7 @@ extension Store {
     /// The tombstone of a record, which says which listing of which work was deleted.
     func tombstone(of record: Record, at time: Timestamp) throws -> Record {
         var tombstone = try WorkLineage.tombstone(of: record, at: time) { work in
-            let keys = try citeKeysSeen ?? CiteKeys(self)
-            citeKeysSeen = keys
-            return try keys.holders(of: work.identity.key).allSatisfy { id in
+            return try citeKeys().holders(of: work.identity.key).allSatisfy { id in
                 guard id != record.id, let other = try ifSound({ try self.record(id) }) ?? nil, !other.record.isDeleted
                 else { return true }
                 let identity = WorkIdentity(try Fields.parse(other.record.fields))
@@ -136,9 +134,46 @@ extension Store {
             }
         }
         if record.type == RecordType.publication {
-            try tombstone.noteEarlierListings(earlierListings(of: record.id))
+            try noteEarlierListings(of: record, in: &tombstone)
         }
         return tombstone
+    }
+
+    /// Notes in the tombstone of a publication which listings it was before, and which other living publications a listing
+    /// that it deletes may be, too.
+    func noteEarlierListings(of record: Record, in tombstone: inout Record) throws {
+        let earlier = try earlierListings(of: tombstone.id)
+        tombstone.noteEarlierListings(earlier)
+        let deleted = [tombstone.localID] + tombstone.earlierListings
+        // An earlier version may have had another key.
+        let others =
+            try earlier.isEmpty
+            ? citeKeys().holders(of: CiteKeys.key(of: record) ?? "")
+            : Set(deleted.flatMap { try listings()[$0] ?? [] })
+        for id in others where id != record.id {
+            guard let other = try ifSound({ try self.record(id) }) ?? nil, !other.record.isDeleted,
+                let work = try? WorkID(other.record), work.listings.contains(where: deleted.contains)
+            else { continue }
+            tombstone.noteBeside(other.record.localID)
+        }
+    }
+
+    private func citeKeys() throws -> CiteKeys {
+        let keys = try citeKeysSeen ?? CiteKeys(self)
+        citeKeysSeen = keys
+        return keys
+    }
+
+    /// The living publications by their listings.
+    private func listings() throws -> [String: [RecordID]] {
+        if let known = listingsSeen { return known }
+        var found: [String: [RecordID]] = [:]
+        try forEachCiteKey { _, id, record in
+            guard let stored = try record(), let work = try? WorkID(stored.record) else { return }
+            for listing in work.listings { found[listing, default: []].append(id) }
+        }
+        listingsSeen = found
+        return found
     }
 
     private func hadPublications(before batch: Batch) throws -> Bool {

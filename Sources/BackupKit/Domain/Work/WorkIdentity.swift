@@ -295,7 +295,10 @@ public struct WorkIdentity {
         return rare.isEmpty && texts.allSatisfy { $0 == nil } ? "" : (common + rare).joined(separator: "|")
     }
 
-    /// How many identifiers its evidence begins with.
+    /// Empty where it has none.
+    var volume: String { value(.volume).map { WorkText.folded($0) } ?? "" }
+
+    /// How many identifiers its evidence begins with; ISBNs are the last of them.
     var identifierCount: Int { WorkIdentifier.Kind.allCases.reduce(0) { $0 + identifiers($1).count } }
 
     /// What it appeared in.

@@ -46,10 +46,12 @@ extension BibliographyIntake {
         try records(localID).filter { $0.isDeleted && $0.type == RecordType.publication }
     }
 
-    /// The local id of a deleted publication that this entry is, where an app had given the id. Only the file's memory can
-    /// tell, because a tombstone holds no text: the file must have said of that publication all that the entry says.
+    /// The local id of a deleted publication that this entry is, where an app had given the id, or the entry was another work
+    /// by its text when it got one. Only the file's memory can tell, because a tombstone holds no text: the file must have
+    /// said of that publication all that the entry says.
     func deletedWork(_ state: inout FileState) throws -> String? {
         guard !state.saidBefore.isEmpty else { return nil }
-        return try deletedHere(&state).ofApps.first { hasSaidAll(of: $0, state) }
+        let (ofApps, held) = try deletedHere(&state)
+        return (ofApps + held).first { hasSaidAll(of: $0, state) }
     }
 }

@@ -304,9 +304,11 @@ extension BibliographyIntake {
         }
         // What was deleted since stays so, whichever of its ids it had.
         for id in others {
-            if let dead = try deleted(id).first, dead.modifiedAt >= dated(record, as: id, state).modifiedAt {
-                return id
+            let time = dated(record, as: id, state).modifiedAt
+            let isDead = try deleted(id).contains { dead in
+                dead.modifiedAt >= time && !work.ranked.contains(where: dead.idsBeside.contains)
             }
+            if isDead { return id }
         }
         for id in work.ranked {
             guard let holder = holders[id] else { return id }

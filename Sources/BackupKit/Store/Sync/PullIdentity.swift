@@ -120,17 +120,20 @@ extension Synchronizer {
     private func deletedListing(_ tombstone: Record) throws -> (Int64, Record)? {
         guard !sameBytes(tombstone.localID, tombstone.id.name) else { return nil }
         if unseenListings == nil {
-            var listings: [String: RecordID] = [:]
+            var listings: [String: [RecordID]] = [:]
             for id in try store.unseenPublications() {
                 guard let (_, _, work) = try unseen(id) else { continue }
-                for listing in work.listings { listings[listing] = id }
+                for listing in work.listings { listings[listing, default: []].append(id) }
             }
             unseenListings = listings
         }
-        guard let id = unseenListings?[tombstone.localID], let (change, record, work) = try unseen(id),
-            work.listings.contains(tombstone.localID), tombstone.ends(record)
-        else { return nil }
-        return (change, record)
+        for id in unseenListings?[tombstone.localID] ?? [] {
+            guard let (change, record, work) = try unseen(id), work.listings.contains(tombstone.localID),
+                tombstone.ends(record)
+            else { continue }
+            return (change, record)
+        }
+        return nil
     }
 
     /// The publications that no hub has seen, by the cite keys that decisions have taken from them.
@@ -196,7 +199,9 @@ extension Synchronizer {
         guard let latest = ending.max(by: { $0.modifiedAt < $1.modifiedAt }) else { return }
         if try keepLast(stored, deletedBy: latest, among: deletes, reason) { return }
         try putAside(stored.record, deletedBy: latest, reason)
-        try store.put(WorkLineage.tombstone(of: stored.record, at: latest.modifiedAt), replacing: stored)
+        var tombstone = try WorkLineage.tombstone(of: stored.record, at: latest.modifiedAt)
+        for id in latest.idsBeside { tombstone.noteBeside(id) }
+        try store.put(tombstone, replacing: stored)
     }
 
     // MARK: One cite key, two publications
@@ -218,9 +223,10 @@ extension Synchronizer {
 }
 
 extension Record {
-    /// Whether this tombstone is later than all of a record of the same listing, and knows of all that was merged into it.
+    /// Whether this tombstone is later than all of a record of the same listing, knows of all that was merged into it, and is
+    /// not of another one beside it.
     fileprivate func ends(_ record: Record) -> Bool {
-        modifiedAt >= record.latestTime && !record.hasTakenIn(unknownTo: self)
+        modifiedAt >= record.latestTime && !record.hasTakenIn(unknownTo: self) && !spares(record)
     }
 }
 

@@ -73,7 +73,7 @@ public final class Synchronizer {
     /// Read when the first publication comes.
     var citeKeys: CiteKeys?
     /// Publications that no hub has seen, by what their tombstones would be called; read when such a tombstone comes.
-    var unseenListings: [String: RecordID]?
+    var unseenListings: [String: [RecordID]]?
     /// Publications that no hub has seen, by the cite keys that decisions have taken from them; read when the first
     /// publication comes.
     var renamedWorks: [String: [RecordID]]?

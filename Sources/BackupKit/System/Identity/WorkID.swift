@@ -31,13 +31,16 @@ final class WorkID {
     var listing: String { listings[0] }
 
     /// What the listing may be called, whichever identifier was known when it got its id.
-    /// Where no identifier says which work it is, its place does: of two editorials one may be deleted.
+    /// Where no identifier says which work it is, its place does: of two editorials one may be deleted. An ISBN may be that
+    /// of a set, and the volume says which book it is.
     private(set) lazy var listings = {
         let (identifiers, place) = (identity.identifierCount, identity.place)
+        let (isbns, volume) = (identity.identifiers(.isbn).count, identity.volume)
         return all.enumerated().map { number, id in
-            place.isEmpty || number < identifiers
+            let more = number >= identifiers ? place : number >= identifiers - isbns ? volume : ""
+            return more.isEmpty
                 ? DeterministicID.make(hasher, RecordType.publication, "listing", id, identity.key)
-                : DeterministicID.make(hasher, RecordType.publication, "listing", id, identity.key, place)
+                : DeterministicID.make(hasher, RecordType.publication, "listing", id, identity.key, more)
         }
     }()
 
