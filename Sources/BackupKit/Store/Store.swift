@@ -53,6 +53,8 @@ public final class Store {
     var joinsKeywords = false
     /// The stored keywords that newer ones remove; see `MergePolicy`.
     var removableKeywords: [String]?
+    /// The local ids of publications that other entries of the file at hand are.
+    var otherEntries: Set<String> = []
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false
     /// That backup; nil where none comes in.

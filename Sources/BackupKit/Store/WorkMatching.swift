@@ -101,6 +101,7 @@ extension Store {
                     }
                     continue
                 }
+                if otherEntries.contains(known.localID) { continue }
                 let identity = WorkIdentity(try Fields.parse(known.fields))
                 if identity.key == work.identity.key, identity.verdict(work.identity) == .same { return stored }
             }

@@ -7,8 +7,8 @@ extension BibliographyIntake {
     ) throws -> Bool {
         guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
         let knowsFile = !state.saidBefore.isEmpty
-        if knowsFile && hasSaidAll(of: match.localID, state) { return false }
-        if try isNearerToDeleted(work, than: match, &state) { return true }
+        if knowsFile && hasHeld(match.localID, state) && distance(to: match, work.fields, state) == 0 { return false }
+        if try isNearerToDeleted(work, than: match, work.fields, &state) { return true }
         let merged = mergedInto[match.localID] ?? []
         func isDead(_ id: String) throws -> Bool {
             if isFree(id) || merged.contains(id) { return false }
@@ -20,11 +20,13 @@ extension BibliographyIntake {
         return try (other.listing != work.listing || match.localID == other.twin()) && isDead(work.listing)
     }
 
-    /// Whether the file has said more of what the entry at hand says of a publication that was deleted here than of this one.
-    func isNearerToDeleted(_ work: WorkID, than match: Match, _ state: inout FileState) throws -> Bool {
+    /// Whether the entry at hand is nearer to what the file has said of a publication that was deleted here than to this one.
+    func isNearerToDeleted(
+        _ work: WorkID, than match: Match, _ incoming: [Field], _ state: inout FileState
+    ) throws -> Bool {
         guard !state.saidBefore.isEmpty else { return false }
         let merged = mergedInto[match.localID] ?? []
-        let most = unsaid(of: match.localID, state)
+        let most = distance(to: match, incoming, state)
         let deleted = try deletedHere(&state).held.filter { said(work.identity.key, of: $0, state) }
         return try (work.made + deleted).contains { id in
             guard !sameBytes(id, match.localID), !merged.contains(id), hasBrought(id, state) else { return false }

@@ -45,7 +45,7 @@ extension BibliographyIntake {
                 try isOwn(candidate.localID, work, state)
             else { continue }
             let match = Match(key: other, index: index, record: existing, fields: fields)
-            guard try !isNearerToDeleted(work, than: match, &state) else { continue }
+            guard try !isNearerToDeleted(work, than: match, incoming, &state) else { continue }
             found.append((match, distance(to: match, incoming, state)))
         }
         let least = found.map(\.distance).min()
@@ -67,7 +67,7 @@ extension BibliographyIntake {
                 let index = known[other]?.firstIndex(where: { $0.localID == id && $0.file != state.number })
             else { continue }
             let match = Match(key: other, index: index, record: existing, fields: fields)
-            if try isNearerToDeleted(work, than: match, &state) { continue }
+            if try isNearerToDeleted(work, than: match, incoming, &state) { continue }
             return (match, distance(to: match, incoming, state))
         }
         return nil
@@ -89,12 +89,18 @@ extension BibliographyIntake {
         return state.saidBefore[memory(of: localID).everBrought(field)] != nil
     }
 
-    /// How many values of the entry at hand nobody has said of a publication: neither its file, nor the store where that file
-    /// did not hold it.
-    private func distance(to match: Match, _ incoming: [Field], _ state: FileState) -> Int {
-        if bibTeX(match.fields) == bibTeX(incoming) { return 0 }
-        if hasHeld(match.localID, state) { return unsaid(of: match.localID, state) }
-        return bibTeX(incoming).count { !Publication.isText($0.name) && !match.fields.contains($0) }
+    /// How many values of the entry at hand nobody has said of a publication, and how many of those that were said the entry
+    /// lacks. What counts is what its file said, or the store where that file did not hold it.
+    func distance(to match: Match, _ incoming: [Field], _ state: FileState) -> Int {
+        let (mine, theirs) = (bibTeX(incoming), bibTeX(match.fields))
+        if theirs == mine { return 0 }
+        let (isHeld, memory) = (hasHeld(match.localID, state), memory(of: match.localID))
+        let lacking = theirs.count { field in
+            !Publication.isText(field.name) && !mine.contains { $0.name == field.name }
+                && (!isHeld || state.broughtBefore.contains(memory.held(field)))
+        }
+        if isHeld { return lacking + unsaid(of: match.localID, state) }
+        return lacking + mine.count { !Publication.isText($0.name) && !match.fields.contains($0) }
     }
 
     /// Whether the file has more than one entry of that key.
