@@ -32,14 +32,19 @@ struct SyncMerge {
     }
 
     /// Whether the base does not tell any more what a side removed on purpose. When one side undid a merge that the other
-    /// side has made once more since, what came with the merge is missing on the first side, and counts as not removed.
+    /// side has made once more since, what came with the merge is missing on the first side, and counts as not removed. Nor does
+    /// it where the other side has deleted the work that was merged, because this record holds it.
     private func isOutdated(_ base: Ancestor, _ local: Record, _ hub: Record) -> Bool {
-        func mergedAgain(_ record: Record, _ other: Record) -> Bool {
-            record.takenIn.contains { name, time in
-                other.fieldTimes[name] == nil && base.fieldTimes[name].map { time > $0 } ?? false
+        func reliesOnMerge(_ record: Record, _ other: Record) -> Bool {
+            record.idsTakenIn.contains { id in
+                let (merged, kept) = (Record.takenInMark + id, Record.keptMark + id)
+                guard other.fieldTimes[merged] == nil, base.fieldTimes[merged] != nil else { return false }
+                return [merged, kept].contains {
+                    record.fieldTimes[$0] ?? .distantPast > base.fieldTimes[$0] ?? .distantPast
+                }
             }
         }
-        return base.isDeleted || mergedAgain(local, hub) || mergedAgain(hub, local)
+        return base.isDeleted || reliesOnMerge(local, hub) || reliesOnMerge(hub, local)
     }
 
     private struct Side {

@@ -70,6 +70,31 @@ import Testing
         }
     }
 
+    /// A device deletes a work because the one that it keeps has taken it in, and another device takes that merge back without
+    /// having heard of it: the work goes on to be in the one that was kept.
+    @Test func aMergeThatIsTakenBack_takesNoWorkFromWhatWasKeptInstead() throws {
+        try withQuickFolder { folder in
+            let office = try Office(folder, skews: [0, 0])
+            office.newest = "c"
+            for work in ["a", "b", "c"] { try office.add(work, on: 0) }
+            try office.settle()
+            try office.decide(.keepSecond, "a", "b", on: 0)
+            office.clock.advance()
+            try office.decide(.merge, "b", "c", on: 0)
+            try office.sync(0)
+            // The later decision keeps the work that was merged.
+            try office.decide(.keepSecond, "a", "b", on: 1)
+            try office.sync(1)
+            #expect(try office.works(of: office.stores[1])["c"] == ["b", "c"])
+            try office.decide(.keepSecond, "b", "c", on: 1)
+            try office.sync(0)
+            _ = try office.stores[0].undoLast()
+            try office.settle()
+            let works = try office.outcome("undone").works
+            #expect(works == ["c": ["b", "c"]])
+        }
+    }
+
     /// Another device has edited or deleted the work that stays, so a redo would delete the other one for nothing.
     @Test(arguments: [ConflictChoice.merge, .keepExisting, .keepIncoming], [true, false])
     func aRedoneDecision_isWholeOrNothing(choice: ConflictChoice, isDelete: Bool) throws {
