@@ -156,10 +156,11 @@ extension ConflictResolver {
 
     private func merge(_ other: Store.StoredRecord, into kept: Store.StoredRecord) throws {
         guard kept.record.isLocalOnly == other.record.isLocalOnly else {
+            let here = (kept.record.isLocalOnly ? kept : other).record.id.description
             throw BackupError(
-                .refused, "cannot be merged: one of the two is kept on this device only",
-                at: kept.record.id.description,
-                remedy: "'backup-tool store enable-cloud ID' gives it back first, or choose another way")
+                .refused, "is kept on this device only, and the other one is not: they cannot be merged", at: here,
+                remedy: TypedCommand.quoted("store enable-cloud", [here])
+                    + " gives it back first; or choose another way")
         }
         let time = store.timeAfter(kept.record, other.record)
         let (mine, theirs) = (try Fields.parse(kept.record.fields), try Fields.parse(other.record.fields))
