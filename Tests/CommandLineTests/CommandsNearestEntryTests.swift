@@ -53,6 +53,74 @@ import Testing
         }
     }
 
+    /// The edit of an entry whose publication was deleted is none of the other one's.
+    @Test(arguments: [[], ["--mirror"]])
+    func anEditOfTheDeletedOne_isNotWrittenOverTheOther(options: [String]) throws {
+        let bench = try Workbench()
+        func text(_ doi: String) -> String {
+            "@article{k, title={On pears}, author={Bee, Ann}, year=2004, doi={10.1000/\(doi)}, keywords={one}}\n"
+                + "@article{k, title={On pears}, author={Bee, Ann}, year=2004, keywords={two}}\n"
+        }
+        try bench.write("lib.bib", text("a"))
+        try bench.tool(exit: 3, "import", "--create", "lib.bib")
+        func id(_ keywords: String) throws -> String {
+            try bench.shell(
+                """
+                sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' \
+                AND json_extract(fields, '$.keywords') = '\(keywords)'"
+                """)
+        }
+        let other = try id("two")
+        try bench.tool(exit: 0, "store", "delete", String(try id("one").dropLast()))
+        try bench.write("lib.bib", text("b"))
+        for _ in 0..<2 {
+            try bench.tool(["import"] + options + ["lib.bib"])
+            #expect(try entries(bench) == "k one\nk two\n")
+            #expect(try id("two") == other)
+        }
+    }
+
+    /// What somebody wrote into an entry goes with it under its corrected key, and not to the entry beside it.
+    @Test func whatWasWrittenIntoACorrectedEntry_doesNotGoToTheOneBesideIt() throws {
+        let bench = try Workbench()
+        func text(_ key: String) -> String {
+            "@article{\(key), title={On pears}, author={Bee, Ann}, year=2004, doi={10.1000/a}}\n"
+                + "@book{k, title={On pears}, author={Bee, Ann}, year=2004, doi={10.1000/a}, volume=3}\n"
+        }
+        try bench.write("lib.bib", text("k"))
+        try bench.tool(exit: 3, "import", "--create", "lib.bib")
+        try bench.shell(
+            """
+            sqlite3 store.db "UPDATE record SET fields = json_set(fields, '$.keywords', 'mine'), row_hash = NULL \
+            WHERE json_extract(fields, '$.entryType') = 'article'"
+            """)
+        try bench.write("lib.bib", text("kx"))
+        try bench.tool("import", "--mirror", "lib.bib")
+        #expect(try entries(bench) == "k -\nkx mine\n")
+    }
+
+    /// An entry beside it that was deleted is no later version of it.
+    @Test func aCorrectedEntry_isNotHeldBackByTheDeletedOneBesideIt() throws {
+        let bench = try Workbench()
+        func text(_ key: String) -> String {
+            "@book{\(key), title={On pears}, author={Bee, Ann}, year=2004, isbn={9780306406157}}\n"
+                + "@book{k, title={On pears}, author={Bee, Ann}, year=2004, isbn={9780306406157}, volume=2}\n"
+        }
+        try bench.write("lib.bib", text("k"))
+        try bench.tool("import", "--create", "lib.bib")
+        let id = try bench.shell(
+            """
+            sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' \
+            AND json_extract(fields, '$.volume') = '2'"
+            """)
+        try bench.tool(exit: 0, "store", "delete", String(id.dropLast()))
+        try bench.write("lib.bib", text("kx"))
+        for _ in 0..<2 {
+            try bench.tool("import", "--mirror", "lib.bib")
+            #expect(try entries(bench) == "kx -\n")
+        }
+    }
+
     @Test(arguments: ["-", "x, y"], [["lib.bib"], ["--mirror", "lib.bib"]])
     func theDeletedOne_isTheOneThatStaysDeleted(keywords: String, arguments: [String]) throws {
         let bench = try bench()

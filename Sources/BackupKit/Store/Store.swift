@@ -53,7 +53,7 @@ public final class Store {
     var joinsKeywords = false
     /// The stored keywords that newer ones remove; see `MergePolicy`.
     var removableKeywords: [String]?
-    /// The local ids of publications that other entries of the file at hand are.
+    /// The local ids of publications that the entry at hand is not, though they have its key.
     var otherEntries: Set<String> = []
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false

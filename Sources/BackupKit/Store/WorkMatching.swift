@@ -101,9 +101,11 @@ extension Store {
                     }
                     continue
                 }
-                if otherEntries.contains(known.localID) { continue }
                 let identity = WorkIdentity(try Fields.parse(known.fields))
-                if identity.key == work.identity.key, identity.verdict(work.identity) == .same { return stored }
+                guard identity.key == work.identity.key, identity.verdict(work.identity) == .same else { continue }
+                // The file has another entry for it, or the backup another record.
+                if try otherEntries.contains(known.localID) || backup?.has(known) == true { continue }
+                return stored
             }
         }
         return nil

@@ -137,7 +137,8 @@ extension BibliographyIntake {
         // Where there was no publication, what has a new id is new.
         if wasEmpty, let lane, isFree(id) { return try add(id, key, text, to: lane, &state) }
         try flush()
-        store.otherEntries = Set(known[key, default: []].filter { $0.file == state.number }.map(\.localID))
+        // It is none of those with its key, or it would not be new.
+        store.otherEntries = Set(known[key, default: []].map(\.localID))
         defer { store.otherEntries = [] }
         let outcome = try intake.take(movedHere(dated(record, as: id, state).identified(as: id), state))
         noteBrought(to: outcome.localID, &state)

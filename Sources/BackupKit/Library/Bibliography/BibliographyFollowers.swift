@@ -106,7 +106,9 @@ final class BibliographyFollowers {
 
     private func precedes(_ one: Follower, _ other: Follower, _ gone: Gone) -> Bool {
         func rank(_ follower: Follower) -> Int {
-            (follower.work.key == gone.work.key ? 4 : 0) + (follower.isHeld ? 2 : 0) + (follower.wasHeld ? 0 : 1)
+            // What the file held beside it comes last: it is another entry.
+            (gone.wasHeld && follower.wasHeld ? 0 : 8) + (follower.work.key == gone.work.key ? 4 : 0)
+                + (follower.isHeld ? 2 : 0) + (follower.wasHeld ? 0 : 1)
         }
         let (left, right) = (rank(one), rank(other))
         return left == right ? precedesBytewise(other.record.localID, one.record.localID) : left < right

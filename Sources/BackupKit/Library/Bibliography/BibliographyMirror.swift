@@ -153,15 +153,7 @@ extension BibliographyIntake {
                 if !held.isEmpty, stay.contains(where: { own.contains(record.held($0)) }) {
                     staying.append((stored.record, stay.map(\.name).sorted()))
                 }
-            } else {
-                let work = WorkIdentity(fields)
-                if let version = refused.first(where: { work.isCorrected(to: $0) }) {
-                    intake.result.protected += 1
-                    if isToldFirst(stored.record.localID, &state) {
-                        noteRefused(stored.record, hasOtherKey: version.key != work.key, state)
-                    }
-                    continue
-                }
+            } else if try !isRefused(stored.record, fields, refused, &state) {
                 lost.append(stored)
             }
         }
@@ -194,9 +186,22 @@ extension BibliographyIntake {
         return ids.filter { state.held[$0] == nil && hasBrought($0, state) }.map(memory)
     }
 
-    /// Works of the file that the store did not import, because that publication was deleted here later.
-    private func worksNotTaken(_ state: FileState) throws -> [WorkIdentity] {
-        try state.held.filter { try live($0.key) == nil }.map { WorkIdentity($0.value) }
+    /// Whether the file has a publication that it lost in a version which the store did not import.
+    private func isRefused(
+        _ record: Record, _ fields: [Field], _ refused: [(work: WorkIdentity, wasHeld: Bool)], _ state: inout FileState
+    ) throws -> Bool {
+        let (work, wasHeld) = (WorkIdentity(fields), hasHeld(record.localID, state))
+        let version = refused.first { $0.wasHeld && wasHeld ? false : work.isCorrected(to: $0.work) }
+        guard let version = version?.work else { return false }
+        intake.result.protected += 1
+        if isToldFirst(record.localID, &state) { noteRefused(record, hasOtherKey: version.key != work.key, state) }
+        return true
+    }
+
+    /// Works of the file that the store did not import, because that publication was deleted here later. What the file held at
+    /// its last import, too, is an entry beside all others that it held then.
+    private func worksNotTaken(_ state: FileState) throws -> [(work: WorkIdentity, wasHeld: Bool)] {
+        try state.held.filter { try live($0.key) == nil }.map { (WorkIdentity($0.value), hasHeld($0.key, state)) }
     }
 
     private func noteRefused(_ record: Record, hasOtherKey: Bool, _ state: FileState) {

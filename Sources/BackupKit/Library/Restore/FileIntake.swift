@@ -15,7 +15,7 @@ struct FileIntake {
         intake.takesRecords = true
         let store = intake.store
         store.takesBackup = true
-        store.backup = IncomingBackup { [self] in try readNames(of: RecordType.publication, in: path) }
+        store.backup = IncomingBackup { [self] in try forEachPublication(of: path, $0) }
         defer { (store.takesBackup, store.backup, store.aliveInBackup) = (false, nil, []) }
         try intake.noteKeysKept()
         var doubtful: [Record] = []
@@ -67,14 +67,14 @@ struct FileIntake {
         }
     }
 
-    /// The names of the records of one type, and whether each is deleted. What cannot be read is named by who takes it.
-    private func readNames(of type: String, in path: String) throws -> [RecordID: Bool] {
-        var found: [RecordID: Bool] = [:]
+    /// Deleted ones, too. What cannot be read is named by who takes it.
+    private func forEachPublication(of path: String, _ body: (Record) throws -> Void) throws {
         try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, let record = try? Record(parsing: bytes), record.type == type else { return }
-            found[record.id] = record.isDeleted
+            guard let bytes = line.bytes, let record = try? Record(parsing: bytes),
+                record.type == RecordType.publication
+            else { return }
+            try body(record)
         }
-        return found
     }
 
     func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {

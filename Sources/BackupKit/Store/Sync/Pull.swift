@@ -7,6 +7,7 @@ extension Synchronizer {
             }
             if page.records.isEmpty && page.defects.isEmpty && page.token == link.token { return }
             try makeWay(for: page.records)
+            try askForOwnListings(before: page.records)
             try store.write {
                 let before = store.changeCounter
                 for defect in page.defects { try hold(defect.id, .damaged, "the hub's version \(defect.reason)") }
@@ -296,6 +297,7 @@ extension Synchronizer {
             let group = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)]
             let answer = try ask { try hub.fetch(group.map(\.id), for: link.user) }
             try makeWay(for: answer.records)
+            try askForOwnListings(before: answer.records)
             try store.write {
                 for held in group {
                     switch held.kind {

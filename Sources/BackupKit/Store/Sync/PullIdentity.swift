@@ -37,7 +37,7 @@ extension Synchronizer {
         return false
     }
 
-    private func isOneRecord(_ local: Record, _ incoming: Record, wasOnAHub: Bool) throws -> Bool {
+    func isOneRecord(_ local: Record, _ incoming: Record, wasOnAHub: Bool) throws -> Bool {
         // The hub may have been made anew, or be another one.
         if wasOnAHub, local.isDeleted || incoming.isDeleted || local.createdAt == incoming.createdAt { return true }
         guard try WorkLineage.isOneRecord(local, incoming) else { return false }
@@ -105,7 +105,7 @@ extension Synchronizer {
         let work = try WorkID(incoming)
         var found: [(change: Int64, record: Record, isEqual: Bool)] = []
         for id in holders + renamed[work.identity.key, default: []]
-        where id != incoming.id && id.zone == incoming.id.zone {
+        where id != incoming.id && id.zone == incoming.id.zone && !ownListings.contains(id) {
             guard let (change, record, mine) = try unseen(id),
                 sameBytes(mine.identity.key, work.identity.key) || record.wasRenamed(from: work.identity.key),
                 mine.identity.verdict(work.identity) == .same
@@ -119,15 +119,7 @@ extension Synchronizer {
     /// A tombstone may say which listing it was.
     private func deletedListing(_ tombstone: Record) throws -> (Int64, Record)? {
         guard !sameBytes(tombstone.localID, tombstone.id.name) else { return nil }
-        if unseenListings == nil {
-            var listings: [String: [RecordID]] = [:]
-            for id in try store.unseenPublications() {
-                guard let (_, _, work) = try unseen(id) else { continue }
-                for listing in work.listings { listings[listing, default: []].append(id) }
-            }
-            unseenListings = listings
-        }
-        for id in unseenListings?[tombstone.localID] ?? [] {
+        for id in try listingsUnseen()[tombstone.localID] ?? [] where !ownListings.contains(id) {
             guard let (change, record, work) = try unseen(id), work.listings.contains(tombstone.localID),
                 tombstone.ends(record)
             else { continue }
@@ -136,8 +128,20 @@ extension Synchronizer {
         return nil
     }
 
+    /// The publications that no hub has seen, by what their tombstones would be called.
+    func listingsUnseen() throws -> [String: [RecordID]] {
+        if let known = unseenListings { return known }
+        var listings: [String: [RecordID]] = [:]
+        for id in try store.unseenPublications() {
+            guard let (_, _, work) = try unseen(id) else { continue }
+            for listing in work.listings { listings[listing, default: []].append(id) }
+        }
+        unseenListings = listings
+        return listings
+    }
+
     /// The publications that no hub has seen, by the cite keys that decisions have taken from them.
-    private func unseenRenamed() throws -> [String: [RecordID]] {
+    func unseenRenamed() throws -> [String: [RecordID]] {
         if let known = renamedWorks { return known }
         var found: [String: [RecordID]] = [:]
         for id in try store.unseenPublications(with: Record.renamedMark) {
@@ -149,7 +153,7 @@ extension Synchronizer {
     }
 
     /// A live publication that an import named and that no hub has seen, or only as deleted.
-    private func unseen(_ id: RecordID) throws -> (Int64, Record, WorkID)? {
+    func unseen(_ id: RecordID) throws -> (Int64, Record, WorkID)? {
         guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
             !stored.record.isLocalOnly,
             try store.hubVersion(stored.change) == nil || store.ancestor(id)?.isDeleted == true

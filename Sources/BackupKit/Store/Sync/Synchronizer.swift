@@ -74,6 +74,9 @@ public final class Synchronizer {
     var citeKeys: CiteKeys?
     /// Publications that no hub has seen, by what their tombstones would be called; read when such a tombstone comes.
     var unseenListings: [String: [RecordID]]?
+    /// Publications that no hub has seen from here, and that the hub has under their ids; and all that it was asked for.
+    var ownListings: Set<RecordID> = []
+    var listingsAskedFor: Set<RecordID> = []
     /// Publications that no hub has seen, by the cite keys that decisions have taken from them; read when the first
     /// publication comes.
     var renamedWorks: [String: [RecordID]]?
