@@ -10,15 +10,13 @@ struct AttachmentArchiver {
         var warnings: [Finding] = []
         /// Files that did not hold still.
         var unsteady: [String] = []
-        /// Not even the status of a file has changed.
-        var isUnchanged = false
         /// All are there, and what the store remembers and the last snapshot has.
         var isAsRemembered = true
         /// The trees of their folders, which are being stored.
         var folders: Aside<TreeBuilder>?
     }
 
-    private enum Outcome: Sendable {
+    fileprivate enum Outcome: Sendable {
         case unchanged(ParentTree.Place, modified: GoTime)
         indirect case stored(SnapshotFiles.Stored, FileStatus, isSteady: Bool, isRemoved: Bool)
         case omitted(String)
@@ -29,11 +27,16 @@ struct AttachmentArchiver {
     let previous: PreviousLayout
     let options: VaultBackupOptions
 
-    /// Nothing is put together when all are unchanged and `unlessUnchanged` says that this is all that the caller needs to
-    /// know.
-    func archive(
-        _ assets: [Asset], from source: AssetFiles?, time: Timestamp, unlessUnchanged: Bool
-    ) throws -> (SnapshotFiles, Archived) {
+    /// What became of each attachment, and of the first ones together.
+    struct Seen {
+        fileprivate var progress: Progress
+        fileprivate var sum: Sum
+        /// Not even the status of a file has changed.
+        var isUnchanged: Bool { progress.isUnchanged }
+    }
+
+    /// Stores what has changed. `addsUp`: on the way, because the caller will need to know all.
+    func see(_ assets: [Asset], from source: AssetFiles?, time: Timestamp, addsUp: Bool) throws -> Seen {
         var start = Progress(outcomes: [Outcome?](repeating: nil, count: assets.count))
         start.status.totalFiles = assets.count
         start.status.totalBytes = assets.reduce(0) { $0.plus(clamped: $1.size) }
@@ -47,15 +50,21 @@ struct AttachmentArchiver {
             let batch = batches[number]
             let outcomes = try outcomes(assets[batch], source, hand)
             options.report(progress.withLock { $0.add(outcomes, of: assets, at: batch) })
-            if unlessUnchanged { return }
+            guard addsUp else { return }
             // Whoever finds another thread at this goes on with the next batch: what is left to the end is done by one alone.
-            sum.withLockIfAvailable { $0?.add(assets, progress) }
+            sum.withLockIfAvailable { sum in
+                sum?.add(assets) { place in progress.withLock { $0.outcomes[place].take() } }
+            }
         }
         // Taken out, so that whoever goes on with it has the only one.
-        guard var done = sum.withLock({ $0.take() }) else { throw BackupError(.failed, "nothing was added up") }
-        done.archived.isUnchanged = progress.withLock { $0.isUnchanged }
-        if done.archived.isUnchanged && unlessUnchanged { return (done.files, done.archived) }
-        done.add(assets, progress)
+        guard let done = sum.withLock({ $0.take() }) else { throw BackupError(.failed, "nothing was added up") }
+        return Seen(progress: progress.withLock { $0 }, sum: done)
+    }
+
+    /// All of them together.
+    func addUp(_ assets: [Asset], _ seen: consuming Seen) -> (SnapshotFiles, Archived) {
+        var (progress, done) = (seen.progress, seen.sum)
+        done.add(assets) { progress.outcomes[$0].take() }
         var folders = done.files.take(Layout.attachmentFolders)
         done.archived.folders = Aside { [writer] in
             try folders.storeFolders(writer)
@@ -64,7 +73,7 @@ struct AttachmentArchiver {
         return (done.files, done.archived)
     }
 
-    private struct Progress {
+    fileprivate struct Progress {
         /// Of those that are done, as long as they are not added up.
         var outcomes: [Outcome?]
         var isUnchanged = true
@@ -84,7 +93,7 @@ struct AttachmentArchiver {
     }
 
     /// The first attachments together.
-    private struct Sum {
+    fileprivate struct Sum {
         let previous: PreviousLayout
         var files: SnapshotFiles
         var archived = Archived()
@@ -96,8 +105,8 @@ struct AttachmentArchiver {
         }
 
         /// Adds those that are done and follow what was added before: the order is that of the assets.
-        mutating func add(_ assets: [Asset], _ progress: borrowing Mutex<Progress>) {
-            while count < assets.count, let outcome = progress.withLock({ $0.outcomes[count].take() }) {
+        mutating func add(_ assets: [Asset], take: (Int) -> Outcome?) {
+            while count < assets.count, let outcome = take(count) {
                 add(assets[count], outcome)
                 count += 1
             }

@@ -14,11 +14,12 @@ struct LayoutArchiver {
     struct Rows {
         fileprivate var layout: StoreLayout
         fileprivate let assets: [Asset]
-        fileprivate let state: StoreState?
+        fileprivate let source: AssetFiles?
+        /// Reads all rows once more. The store MUST NOT be touched before it has finished.
+        fileprivate let state: Aside<StoreState>?
 
-        /// `withState` reads all rows once more, to compute the state.
+        /// `withState`: the last snapshot may be of the same state.
         init(of store: Store, withState: Bool, _ options: VaultBackupOptions) throws {
-            state = try withState ? store.state() : nil
             var exportOptions = ExportOptions(form: .layout(.directory))
             exportOptions.kinds = options.kinds
             exportOptions.oversize = options.oversize
@@ -26,6 +27,8 @@ struct LayoutArchiver {
             exportOptions.tool = options.tool
             layout = try StoreLayout(store, exportOptions)
             assets = try layout.chosenAssets()
+            source = try AssetFiles(of: store)
+            state = withState ? Aside { try store.state() } : nil
         }
     }
 
@@ -49,26 +52,24 @@ struct LayoutArchiver {
 
     /// Runs inside the read transaction that the rows were asked in.
     func archive(_ rows: consuming Rows) throws -> Archived {
-        let (store, known, assets) = (rows.layout.store, rows.state, rows.assets)
+        let (store, assets, source) = (rows.layout.store, rows.assets, rows.source)
         var layout = rows.layout
+        // On all cores, while this one looks at the records.
+        let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
+        let (time, mayBeSame) = (layout.time, rows.state != nil)
+        let aside = Aside { try attachments.see(assets, from: source, time: time, addsUp: !mayBeSame) }
+        let known = try rows.state?.finish()
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
         let last = views == nil ? nil : lastTree(layout)
-        // On all cores, while this one turns records into files.
-        let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
-        let (source, time) = (try AssetFiles(of: store), layout.time)
-        let aside = Aside {
-            try attachments.archive(assets, from: source, time: time, unlessUnchanged: last != nil)
-        }
         try layout.noteStrayFiles()
         let made = try views == nil ? makeViews(&layout, known) : nil
-        var files: SnapshotFiles
-        let found: AttachmentArchiver.Archived
-        (files, found) = try aside.finish()
-        if found.isUnchanged, var last {
+        let seen = try aside.finish()
+        if seen.isUnchanged, var last {
             // Files that the store does not know were looked for meanwhile. They are no part of the tree.
             last.layout.warnings = layout.result.warnings
             return last
         }
+        var (files, found) = attachments.addUp(assets, seen)
         for (path, content) in made?.new ?? [] { files.add(path, content) }
         for (path, file) in views ?? made?.kept ?? [] { files.add(path, file) }
         var digest: SHA256Digest?
