@@ -44,13 +44,20 @@ extension Store {
         }
         for query in [
             "SELECT path, size, sha256, local_only FROM asset ORDER BY path",
-            "SELECT key, value FROM setting ORDER BY key",
-            "SELECT value FROM meta WHERE key = 'schema_version'", "SELECT line FROM damaged ORDER BY line",
+            "SELECT key, value, modified_at FROM setting ORDER BY key",
+            "SELECT value FROM meta WHERE key IN ('schema_version', 'store_id') ORDER BY key",
+            "SELECT line FROM damaged ORDER BY line",
         ] {
             let rows = try database.prepare(query)
             while try rows.step() { add(rows, to: &state.others) }
             state.others = hasher.text(query, after: state.others)
         }
+        // What a backup says of records that are gone, and of files that are not here.
+        state.others = hasher.text("\(try goneRecords(besides: tally).count)", after: state.others)
+        for file in try awaitedFiles() {
+            state.others = hasher.text("\(file.path)\n\(file.size) \(file.digest.hex)", after: state.others)
+        }
+        for path in try filesOnTheWay() { state.others = hasher.text(path, after: state.others) }
         return state
     }
 

@@ -57,10 +57,12 @@ struct LayoutArchiver {
         // On all cores, while this one looks at the records.
         let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
         let (time, mayBeSame) = (layout.time, rows.state != nil)
+        // A snapshot that says of damage is not one to go by: once it is mended, all else may be as it was.
+        let isSound = !layout.result.warnings.contains { $0.severity != .note }
         let aside = Aside { try attachments.see(assets, from: source, time: time, addsUp: !mayBeSame) }
         let known = try rows.state?.finish()
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
-        let last = views == nil ? nil : lastTree(layout)
+        let last = views != nil && isSound ? lastTree(layout) : nil
         try layout.noteStrayFiles()
         let made = try views == nil ? makeViews(&layout, known) : nil
         let seen = try aside.finish()
@@ -89,7 +91,7 @@ struct LayoutArchiver {
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
             tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders,
-            unsteady: found.unsteady, memo: try made.map { try newMemo($0, store) } ?? memo)
+            unsteady: found.unsteady, memo: isSound ? try made.map { try newMemo($0, store) } ?? memo : nil)
     }
 
     /// The last snapshot once more, for when not even a file's status has changed.
