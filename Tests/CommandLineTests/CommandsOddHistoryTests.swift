@@ -44,6 +44,32 @@ import Testing
         #expect(try bench.digest() == digest)
     }
 
+    /// What has taken the place of a record goes with an undo only when that record comes back.
+    @Test(arguments: ["set-local", "mirror", "merge"])
+    func anUndo_takesNothingAway_whereTheOlderVersionIsDamaged(act: String) throws {
+        let bench = try Workbench()
+        try bench.write("l.bib", "@article{k,title={A Study of Barks},author={Ab, C},year=2001,note={mine}}\n")
+        try bench.write("m.bib", "@article{k,title={Other Thing},author={Zz, D},year=2011,abstract={second}}\n")
+        try bench.tool(exit: act == "merge" ? 3 : 0, ["import", "l.bib"] + (act == "merge" ? ["m.bib"] : []))
+        switch act {
+        case "set-local":
+            let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+            try bench.tool(exit: 0, "store", "set-local", String(id.dropLast()))
+        case "mirror":
+            try bench.shell("sed -i 's/of Barks/of Purrs/' l.bib")
+            try bench.tool(exit: 0, "import", "--mirror", "l.bib")
+        default: try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+        }
+        let digest = try bench.digest()
+        let kept = "SELECT group_concat(fields) FROM record WHERE type = 'Publication' AND deleted_at IS NULL"
+        let before = try bench.shell("sqlite3 store.db \"\(kept)\"")
+        try execute(bench, "UPDATE batch_record SET local_only = -1 WHERE type = 'Publication'")
+        let undo = try bench.tool(exit: 4, "undo")
+        #expect(undo.stderr.contains("nothing was undone"), "\(undo)")
+        #expect(try bench.shell("sqlite3 store.db \"\(kept)\"") == before)
+        #expect(try bench.digest() == digest)
+    }
+
     @Test(arguments: ["9223372036854775807", "-1"])
     func aBatchWithAnOddID_stopsNoOther(id: String) throws {
         let bench = try bench()

@@ -71,6 +71,7 @@ extension Store {
         try checkHistory()
         try checkPurges()
         try checkIsSound(batch)
+        try checkNothingGoes(with: batch, as: kind)
         var result = UndoResult(batch: batch)
         // Both an undo and its redo are of the work itself.
         let isOfWork = ![Self.undoBatch, Self.redoBatch].contains(batch.kind)

@@ -17,6 +17,42 @@ extension Store {
         }
     }
 
+    /// Refuses to take back a batch that has put a record into another one, or a copy in its place, where the record's older
+    /// version is damaged: what it says would go with the other one, and not come back.
+    func checkNothingGoes(with batch: Batch, as kind: String) throws {
+        var damaged: [(subject: String, ids: Set<String>)] = []
+        let versions = try database.prepare("SELECT \(Self.keptColumns) FROM batch_record WHERE batch = ?")
+            .bind(1, batch.id)
+        while try versions.step() {
+            if versions.integer(0) == Self.purgedChange { continue }
+            do {
+                _ = try RowReader.unchangedRecord(versions, hasher, hash: versions.optionalInteger(13))
+            } catch let damage as DamagedRow {
+                damaged.append((damage.subject, Set([2, 4].compactMap { versions.optionalText($0) })))
+            }
+        }
+        guard !damaged.isEmpty else { return }
+        let made = try database.prepare(
+            """
+            SELECT \(Self.recordColumns) FROM record WHERE deleted_at IS NULL AND (change BETWEEN ?2 AND ?3
+            OR change IN (SELECT after FROM batch_record WHERE batch = ?1)
+            OR change IN (SELECT change FROM batch_added WHERE batch = ?1))
+            """
+        ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
+        while try made.step() {
+            guard let record = try ifSound({ try RowReader.record(made).record }) else { continue }
+            let holds = Set(record.idsTakenIn + (record.isLocalOnly ? [record.localID] : []))
+            let lost = damaged.first { !$0.ids.isDisjoint(with: holds) && !$0.ids.contains(record.id.name) }
+            guard let lost else { continue }
+            throw BackupError(
+                .damaged,
+                "nothing was \(kind == Self.redoBatch ? "redone" : "undone"): its older version in the undo history is "
+                    + "damaged, and \(record.id) has what it said",
+                at: lost.subject,
+                remedy: "'backup-tool restore BACKUP --match WORDS --mode replace' brings a version of it back")
+        }
+    }
+
     func oddVersions() throws -> [OddVersion] {
         let query = try database.prepare("SELECT \(Self.keptColumns), batch, rowid FROM batch_record ORDER BY rowid")
         var found: [OddVersion] = []
