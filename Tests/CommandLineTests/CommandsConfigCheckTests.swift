@@ -46,6 +46,18 @@ import Testing
         try bench.tool(exit: 0, check)
     }
 
+    @Test func settingsOfRunsWithoutAVault_areNamed() throws {
+        let bench = try Self.bench()
+        let check = ["config", "check", "--config", "n.toml"]
+        try bench.write("n.toml", "store = 'store.db'\nkeep.daily = 14\n")
+        let told = try bench.tool(exit: 4, check).stderr
+        #expect(told.contains("n.toml:2: ") && told.contains("'keep.daily' is for runs"), "\(told)")
+        try bench.write("n.toml", "keep.daily = 14\npassword-file = 'pw'\n[profile.p]\nvault = 'v'\n")
+        try bench.tool(exit: 0, check)
+        try bench.write("n.toml", "store = 'store.db'\n")
+        try bench.tool(exit: 0, check)
+    }
+
     @Test(arguments: [
         ("store = 'a.bib'", "is not a store"), ("store = 'c'", "is a folder, not a store"),
         ("vault = 'a.bib'", "is a file, not a vault"), ("vault = 'c'", "there is no vault"),

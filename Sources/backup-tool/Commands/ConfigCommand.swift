@@ -42,7 +42,9 @@ extension Command {
             let profile = call.value("profile")
             let mistakes =
                 found.isEmpty
-                ? try all.mistakesOfRuns(of: profile, hasPassword: hasPassword, call.output.advice) : found
+                ? try all.mistakesOfRuns(
+                    of: profile, hasVault: call.hasVaultInEnvironment, hasPassword: hasPassword, call.output.advice)
+                : found
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

@@ -49,7 +49,9 @@ extension Configuration {
 
     /// What would fail in the night: by the settings of one profile, or of all. `advice` completes the commands.
     /// `hasPassword`: whether the environment has one.
-    func mistakesOfRuns(of profile: String?, hasPassword: Bool, _ advice: Advice) throws -> [BackupError] {
+    func mistakesOfRuns(
+        of profile: String?, hasVault: Bool, hasPassword: Bool, _ advice: Advice
+    ) throws -> [BackupError] {
         let names = profile.map { [$0] } ?? [nil] + profiles
         return try names.reduce(into: []) { mistakes, name in
             let settings = try self.profile(name)
@@ -58,6 +60,8 @@ extension Configuration {
             let found = [
                 settings.mistake(in: Option.store.name) { try settings.checkStore() },
                 settings.mistake(in: Option.vault.name) { try settings.checkVault() },
+                // Profiles may name a vault each.
+                hasVault || name == nil && !profiles.isEmpty ? nil : settings.mistakeOfNoVault(),
                 settings.mistake(in: Option.vault.name) { try settings.checkHasPassword(orElse: hasPassword) },
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
                 settings.mistake(in: "password-file") { try settings.checkOpensVault() },
@@ -74,6 +78,16 @@ extension Configuration {
                     BackupError(
                         mistake.code, mistake.message, at: mistake.subject,
                         remedy: mistake.remedy.map(advice.completed)))
+            }
+        }
+    }
+
+    private func mistakeOfNoVault() -> BackupError? {
+        settingWithoutVault.flatMap { name in
+            mistake(in: name) {
+                throw BackupError(
+                    .failed, "'\(name)' is for runs, and no vault is named for them",
+                    remedy: "name the vault's folder with 'vault'")
             }
         }
     }
@@ -153,6 +167,11 @@ extension Invocation {
     func usualVault() throws -> String? {
         if let named = try namedVault() { return try vaultFolder(named) }
         return try configuration().text("vault")
+    }
+
+    /// Whether a command would find a vault that neither it nor the configuration names.
+    var hasVaultInEnvironment: Bool {
+        ["BACKUP_TOOL_VAULT", "RESTIC_REPOSITORY", "RESTIC_REPOSITORY_FILE"].contains { environment[$0] != nil }
     }
 
     /// The same for a command that needs one.

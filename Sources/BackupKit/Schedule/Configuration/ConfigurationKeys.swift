@@ -16,7 +16,7 @@ extension Configuration {
         Key("snapshot.tags", .tags, "tags for every snapshot that a run takes"),
     ]
 
-    private static let forRuns =
+    static let forRuns =
         RetentionPolicy.Bucket.allCases.map { Key("keep.\($0.rawValue)", .count, keepHelp($0.rawValue)) }
         + [Key("keep.within", .span, "keep every snapshot that is at most this much older than the newest")]
         + RetentionPolicy.Bucket.allCases.dropFirst().map {

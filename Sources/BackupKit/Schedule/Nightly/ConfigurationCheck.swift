@@ -15,6 +15,13 @@ extension Configuration {
         if let path = text("vault") { try Vault.mustBeThere(try FolderBackend(path)) }
     }
 
+    /// The first setting that is for runs, where no vault is named for them.
+    public var settingWithoutVault: String? {
+        guard text("vault") == nil else { return nil }
+        let forRuns = Set(Self.forRuns.map(\.name))
+        return effective.first { forRuns.contains($0.key) }?.key
+    }
+
     /// Throws where `keep.tag` is the only rule and keeps none of the snapshots that the runs of this profile take.
     public func checkTagsToKeep(profile: String?) throws {
         let policy = try retentionPolicy()
