@@ -29,10 +29,16 @@ public enum RecordLabel {
         case RecordType.bibliographyPart:
             if Fields.string("kind", in: fields) == BibliographyPart.order {
                 return "the order of the entries"
-                    + (Fields.string("file", in: fields).map { " of \($0.prefix { $0 != "#" })" } ?? "")
+                    + (Fields.string("file", in: fields).map { " of \(withoutMark($0))" } ?? "")
             }
             return "text between entries" + (Fields.string("file", in: fields).map { " (\($0))" } ?? "")
         default: return title ?? Fields.string("name", in: fields) ?? record.type
         }
+    }
+
+    /// The name of a file without what tells it from others of that name.
+    private static func withoutMark(_ name: String) -> Substring {
+        let mark = name.suffix(17)
+        return mark.first == "#" && mark.dropFirst().allSatisfy(\.isHexDigit) ? name.dropLast(mark.count) : name[...]
     }
 }
