@@ -26,7 +26,7 @@ struct OddConflict {
             case .namesNoWorks:
                 (
                     "the conflict does not say which two works clash",
-                    "\(TypedCommand.quoted("store delete", ["\(id)"])) removes it on all devices; there is no undo"
+                    "\(TypedCommand.quoted("store delete", ["\(id)"])) removes it on all devices"
                 )
             case .worksAreUnknown:
                 (
