@@ -63,6 +63,8 @@ public func checkSound(_ path: String) throws {
     if !changed.isEmpty { throw defect("the undo history of \(changed) is not what was written") }
     let stale = try store.staleKeys()
     if stale != 0 { throw defect("\(stale) records that the index by local id does not know") }
+    let odd = try store.oddHubStates().map(\.id) + store.brokenAncestors()
+    if !odd.isEmpty { throw defect("what is known of the hub's version of \(odd) is not what was written") }
     try checkAssets(path, database)
 }
 

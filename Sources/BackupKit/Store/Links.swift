@@ -55,9 +55,7 @@ extension Store {
     /// The fields of a record as the hub has them, as far as this store knows.
     func hubVersion(of stored: StoredRecord) throws -> String? {
         if let ancestor = try ancestor(stored.record.id) { return ancestor.isDeleted ? nil : ancestor.fields }
-        let query = try database.prepare("SELECT 1 FROM record WHERE change = ? AND clean_at = change")
-            .bind(1, stored.change)
-        return try query.step() ? stored.record.fields : nil
+        return try isOnHub(stored.change) ? stored.record.fields : nil
     }
 
     /// The versions of the hub that say what a record links: its own, and those of records that it has taken in and of which the
@@ -77,7 +75,7 @@ extension Store {
 
     /// The number of the hub's version that a record was last compared with.
     func hubVersionNumber(of stored: StoredRecord) throws -> Int64 {
-        let query = try database.statement("SELECT ifnull(hub_version, 0) FROM record WHERE change = ?")
+        let query = try database.statement("SELECT ifnull(\(HubSeal.version), 0) FROM record WHERE change = ?")
             .bind(1, stored.change)
         defer { query.reset() }
         return try query.step() ? query.integer(0) : 0

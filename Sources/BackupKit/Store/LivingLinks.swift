@@ -78,7 +78,9 @@ struct UnsentLinks {
     private func read() throws -> Set<ByteName> {
         var found: Set<ByteName> = []
         // What the hub has as it is here links what it links there.
-        guard try store.database.integer("SELECT EXISTS (SELECT 1 FROM record WHERE clean_at IS NOT change)") != 0
+        guard
+            try store.database.integer(
+                "SELECT EXISTS (SELECT 1 FROM record WHERE clean_at IS NOT change OR NOT \(HubSeal.isSound))") != 0
         else {
             return found
         }

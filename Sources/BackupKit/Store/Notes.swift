@@ -38,7 +38,7 @@ extension Store {
 
     private func moveNotes(of old: String, to new: String) throws {
         let query = try database.prepare(
-            "SELECT change FROM record WHERE type = ? AND deleted_at IS NULL AND hub_version IS NULL AND instr(fields, ?) > 0"
+            "SELECT change FROM record WHERE type = ? AND deleted_at IS NULL AND \(HubSeal.version) IS NULL AND instr(fields, ?) > 0"
         ).bind(1, RecordType.note).bind(2, old)
         var changes: [Int64] = []
         while try query.step() { changes.append(query.integer(0)) }

@@ -211,15 +211,16 @@ extension Store {
     }
 
     func isKnownToHub(_ change: Int64) throws -> Bool {
-        let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
+        let query = try database.statement("SELECT \(HubSeal.version) FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
         return try query.step() && !query.isNull(0)
     }
 
     /// Whether the hub has this very version.
     func isOnHub(_ change: Int64) throws -> Bool {
-        let query = try database.statement("SELECT 1 FROM record WHERE change = ? AND clean_at = change").bind(
-            1, change)
+        let query = try database.statement(
+            "SELECT 1 FROM record WHERE change = ? AND clean_at = change AND \(HubSeal.isSound)"
+        ).bind(1, change)
         defer { query.reset() }
         return try query.step()
     }

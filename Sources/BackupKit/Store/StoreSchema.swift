@@ -117,6 +117,8 @@ enum StoreSchema {
                     PRIMARY KEY (zone, name)) STRICT, WITHOUT ROWID
                 """)
         },
+        // What vouches for what the store knows of the hub about a record: `hub_seal`, and a hash of each ancestor.
+        { try HubSeal.sealAll(RecordHasher($0), $0) },
     ]
 
     private static let first =

@@ -281,7 +281,7 @@ extension Store {
     }
 
     private static let rowsAdded = """
-        FROM record WHERE hub_version IS NULL AND (change BETWEEN ?2 AND ?3
+        FROM record WHERE \(HubSeal.version) IS NULL AND (change BETWEEN ?2 AND ?3
         OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
         AND NOT EXISTS (SELECT 1 FROM purged WHERE purged.zone = record.zone AND deleted_at IS NOT NULL
         AND purged.name = ifnull(record.name, record.local_id))
@@ -335,7 +335,7 @@ extension Store {
         let query = try database.prepare(
             """
             SELECT \(Self.recordColumns) FROM record
-            WHERE hub_version IS NOT NULL AND deleted_at IS NULL AND local_only = 0 AND (change BETWEEN ?2 AND ?3
+            WHERE \(HubSeal.version) IS NOT NULL AND deleted_at IS NULL AND local_only = 0 AND (change BETWEEN ?2 AND ?3
             OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
             """
         ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)

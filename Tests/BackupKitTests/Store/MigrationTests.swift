@@ -17,6 +17,35 @@ private func oldStore(in folder: String) throws -> String {
 }
 
 @Suite struct MigrationTests {
+    private static let removeHubSeals =
+        "DROP TRIGGER record_keeps_ancestor; ALTER TABLE record DROP COLUMN hub_seal;"
+        + ["change", "type", "local_id", "created_at", "device_id", "schema_version", "local_only", "row_hash"]
+        .map { " ALTER TABLE ancestor DROP COLUMN \($0);" }.joined()
+
+    /// Version 23.
+    @Test func whatTheStoreKnowsOfTheHub_isSealedAsItIs() throws {
+        try withDevices("A", "B") { devices in
+            for id in ["r", "s"] { try devices.edit("A", id, "{\"a\":1,\"b\":1}") }
+            try devices.syncAll()
+            try devices.edit("A", "r", "{\"a\":2,\"b\":1}")
+            let old = "\(devices.folder)/old.db"
+            try Store.copyDatabase(devices.path("A"), to: old)
+            try SQLite(old, .readWrite).execute("\(Self.removeHubSeals) PRAGMA user_version = 22")
+            let store = try Store(old, .write, clock: devices.clock.clock)
+            try checkSound(old)
+            #expect(try store.database.integer("SELECT count(*) FROM record WHERE hub_seal IS NULL") == 0)
+            let id = RecordID(zone: "Z", name: "r")
+            #expect(try store.ancestor(id)?.fields == "{\"a\":1,\"b\":1}")
+            try store.database.execute("UPDATE ancestor SET fields = '{\"a\":2,\"b\":1}'")
+            #expect(try store.ancestor(id) == nil && store.brokenAncestors() == [id])
+            // What changes from now on is sealed, too.
+            let other = try #require(try store.record(RecordID(zone: "Z", name: "s")))
+            try store.write { try store.rewrite(other, as: other.record) }
+            #expect(try store.ancestor(other.record.id) != nil)
+            #expect(try store.database.integer("SELECT count(*) FROM ancestor WHERE row_hash IS NULL") == 0)
+        }
+    }
+
     private let digest = "6302e21ff56732017a5cd619ac9258602718958989c3b4ac73fd86afd5163742"
 
     @Test func aReaderBringsAStoreOfTheFirstVersionForward() throws {
@@ -66,7 +95,7 @@ private func oldStore(in folder: String) throws -> String {
                     }
                 }
                 try store.database.execute(
-                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = \(StoreSchema.version - 12); DROP TABLE outlived; ALTER TABLE asset_sync DROP COLUMN seal; ALTER TABLE hub_link DROP COLUMN seal; DROP INDEX batch_asset_by_path; DROP INDEX batch_asset_by_kept; DROP INDEX batch_added_by_batch; DROP TABLE asset_pending; DROP TABLE purged; DROP TABLE purge_trace; DROP TABLE awaited_file; DROP TABLE listed; DROP TABLE file_elsewhere; ALTER TABLE imported_file DROP COLUMN since; ALTER TABLE batch_record DROP COLUMN row_hash; ALTER TABLE batch_record DROP COLUMN seal; ALTER TABLE batch_added DROP COLUMN seal"
+                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = \(StoreSchema.version - 13); \(Self.removeHubSeals) DROP TABLE outlived; ALTER TABLE asset_sync DROP COLUMN seal; ALTER TABLE hub_link DROP COLUMN seal; DROP INDEX batch_asset_by_path; DROP INDEX batch_asset_by_kept; DROP INDEX batch_added_by_batch; DROP TABLE asset_pending; DROP TABLE purged; DROP TABLE purge_trace; DROP TABLE awaited_file; DROP TABLE listed; DROP TABLE file_elsewhere; ALTER TABLE imported_file DROP COLUMN since; ALTER TABLE batch_record DROP COLUMN row_hash; ALTER TABLE batch_record DROP COLUMN seal; ALTER TABLE batch_added DROP COLUMN seal"
                 )
                 try Directory.removeTree("\(assets)/.blobs")
                 try writeFile("\(assets)/.kept/2/a.pdf", "A")

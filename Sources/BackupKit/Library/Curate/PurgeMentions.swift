@@ -67,10 +67,8 @@ extension Purge {
             }
             for (old, new) in changed {
                 try store.database.statement(
-                    "UPDATE \(table) SET fields = ?\(table == "batch_record" ? ", row_hash = NULL" : "") WHERE fields = ?"
-                ).bind(1, new)
-                    .bind(2, old)
-                    .run()
+                    "UPDATE \(table) SET fields = ?, row_hash = NULL WHERE fields = ?"
+                ).bind(1, new).bind(2, old).run()
             }
         }
     }

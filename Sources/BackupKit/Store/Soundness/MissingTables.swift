@@ -15,7 +15,7 @@ extension StoreSchema {
         "file_elsewhere": "another file may take the name of one that only other devices have",
         "witness": "settings, attachments and the undo history count as sound as they are now",
         "damaged": "rows that were set aside as damaged are lost",
-        "ancestor": "the next sync merges edits of both sides by their times",
+        "ancestor": "the next sync merges edits of both sides by their times, and keeps in quarantine what loses",
         "batch_added": "what was done before can no longer be undone",
         "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
     ]

@@ -80,6 +80,7 @@ public struct StoreCheck {
                 if let finding = Finding.filesOnTheWay(files, to: store.path) { check.result.findings.append(finding) }
                 if try !StoreSchema.isOld(store.database) {
                     check.result.findings += try store.oddVersions().map(\.finding)
+                    check.result.findings += try store.brokenAncestors().map { OddHubState(id: $0).ancestorFinding }
                 }
             }
             check.result.findings += try store.purgeFindings()
@@ -142,7 +143,8 @@ public struct StoreCheck {
     // MARK: Records
 
     private mutating func checkRecords(_ indexes: Bool) throws {
-        let query = try store.database.prepare("SELECT \(Store.recordColumns), row_hash FROM record")
+        let query = try store.database.prepare(
+            "SELECT \(Store.recordColumns), row_hash, \(Store.hasOddHubState) FROM record")
         let index = try indexes ? KeyIndex(store) : nil
         var (stale, keys) = (0, KeyTally())
         let before = result.findings.count
@@ -152,6 +154,7 @@ public struct StoreCheck {
             result.records += 1
             tally.add(change: query.integer(0))
             if let finding = try judge(query) { result.findings.append(finding) }
+            if indexes, query.integer(14) != 0 { result.findings.append(OddHubState(row: query).finding) }
             if let index {
                 if try !index.knows(query) { stale += 1 }
             } else {
@@ -267,7 +270,7 @@ public struct StoreCheck {
     static let stuckRows =
         """
         SELECT zone, ifnull(name, local_id), change FROM record
-        WHERE \(Store.isPending) AND change <= (SELECT pushed_through FROM hub_link) AND NOT EXISTS
+        WHERE \(Store.isPending) AND \(HubSeal.isSound) AND change <= (SELECT pushed_through FROM hub_link) AND NOT EXISTS
         (SELECT 1 FROM held WHERE held.zone = record.zone AND held.name = ifnull(record.name, record.local_id))
         """
 

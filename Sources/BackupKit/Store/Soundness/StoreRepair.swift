@@ -68,6 +68,7 @@ struct StoreRepair {
         if conflicts.contains(where: { $0.defect == .hasSeveralNumbers }) { try store.removeSurplusNumbers() }
         if before.contains(where: { $0.code == .storeDamaged }) { try mendDatabase() }
         hasStaleIndex = before.contains { $0.code == .indexMismatch }
+        try mendHubMemory()
         for row in try badRows() { try mend(row) }
         try mendSetAside()
         try mendSmallRows()
@@ -296,7 +297,10 @@ struct StoreRepair {
     /// The hub may have a newer version than the backup: the next sync merges both, as after a full resync.
     func forgetHub(_ id: RecordID) throws {
         try store.database.statement(
-            "UPDATE record SET hub_version = iif(hub_version IS NULL, NULL, 0), clean_at = NULL WHERE change = ?"
+            """
+            UPDATE record SET hub_version = iif(hub_version IS NULL, NULL, 0), clean_at = NULL,
+            hub_seal = iif(hub_version IS NULL, NULL, \(HubSeal.number(version: "0", cleanAt: "NULL"))) WHERE change = ?
+            """
         ).bind(1, store.changeCounter).run()
         try store.dropAncestor(id)
     }

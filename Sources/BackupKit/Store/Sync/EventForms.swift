@@ -194,7 +194,7 @@ extension Store {
         try database.integer(
             """
             SELECT EXISTS (SELECT 1 FROM record WHERE change > \(change) AND type = 'PuppyEvent'
-            AND ifnull(hub_version, 0) = 0 AND deleted_at IS NULL AND local_only = 0)
+            AND ifnull(\(HubSeal.version), 0) = 0 AND deleted_at IS NULL AND local_only = 0)
             """) != 0
     }
 
@@ -202,7 +202,7 @@ extension Store {
     func forEachEvent(after change: Int64, _ body: (StoredRecord, _ isUnseen: Bool) throws -> Void) throws {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns), ifnull(hub_version, 0) = 0 FROM record
+            SELECT \(Self.recordColumns), ifnull(\(HubSeal.version), 0) = 0 FROM record
             WHERE change > ? AND type = 'PuppyEvent' AND deleted_at IS NULL AND local_only = 0 ORDER BY change
             """
         ).bind(1, change)

@@ -111,7 +111,7 @@ extension Store {
     /// Rows that the hub does not have as they are. What is kept on this device is not for the hub.
     static let isPending = "\(isNotOnHub) AND NOT (local_only AND deleted_at IS NULL)"
     /// The same, whether or not they are kept on this device.
-    static let isNotOnHub = "(clean_at IS NOT change OR hub_version IS NULL)"
+    static let isNotOnHub = "(clean_at IS NOT change OR hub_version IS NULL OR NOT \(HubSeal.isSound))"
 
     func pendingRecords(after change: Int64) throws -> Int {
         guard try hasSyncTables else {
@@ -165,21 +165,22 @@ extension Store {
     func ancestor(_ id: RecordID) throws -> Ancestor? {
         let query = try database.statement(Self.ancestorByIdentity).bind(1, id.zone).bind(2, id.name)
         defer { query.reset() }
-        // What cannot be read is as if it were not known.
-        return try query.step() ? try ifReadable { try Self.ancestor(query) } : nil
+        // What is not as the store has written it is as if it were not known.
+        guard try query.step(), isAncestorAsWritten(query) else { return nil }
+        return try ifReadable { try Self.ancestor(query) }
     }
 
     private static func ancestor(_ row: Statement) throws -> Ancestor {
-        try Fields.check(row.text(0))
+        try Fields.check(row.text(5))
         return Ancestor(
-            fields: row.text(0), fieldTimes: try times(row.optionalText(1)),
-            modifiedAt: Timestamp(milliseconds: row.integer(2)), isDeleted: !row.isNull(3))
+            fields: row.text(5), fieldTimes: try times(row.optionalText(6)),
+            modifiedAt: Timestamp(milliseconds: row.integer(8)), isDeleted: !row.isNull(12))
     }
 
     func setAncestor(_ hub: Record) throws {
-        try database.statement("INSERT OR REPLACE INTO ancestor VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(1, hub.id.zone).bind(2, hub.id.name).bind(3, hub.fields).bind(4, Self.timesText(hub.fieldTimes))
-            .bind(5, hub.modifiedAt.milliseconds).bind(6, hub.deletedAt?.milliseconds).run()
+        let insert = try database.statement(Self.insertAncestor)
+        Self.bind(hub, change: 0, to: insert)
+        try insert.bind(14, hasher.row(hub, 0)).run()
     }
 
     func dropAncestor(_ id: RecordID) throws {
@@ -187,7 +188,12 @@ extension Store {
     }
 
     private static let ancestorByIdentity = Query(
-        "SELECT fields, field_times, modified_at, deleted_at FROM ancestor WHERE zone = ? AND name = ?")
+        "SELECT \(ancestorColumns) FROM ancestor WHERE zone = ? AND name = ?")
+    private static let insertAncestor = Query(
+        """
+        INSERT OR REPLACE INTO ancestor (\(recordColumns), row_hash)
+        VALUES (?1, ?2, ifnull(?3, ?5), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+        """)
     private static let deleteAncestor = Query("DELETE FROM ancestor WHERE zone = ? AND name = ?")
 
     // MARK: Another hub
@@ -197,10 +203,14 @@ extension Store {
         try keepUnsaidChanges()
         try database.execute(
             """
-            UPDATE record SET hub_version = 0, clean_at = iif(hub_version = 0 AND clean_at = 0
-                OR EXISTS (SELECT 1 FROM ancestor
-                    WHERE ancestor.zone = record.zone AND ancestor.name = ifnull(record.name, local_id)), 0, NULL)
-            WHERE hub_version IS NOT NULL;
+            UPDATE record SET (hub_version, clean_at, hub_seal) =
+                (SELECT 0, state, \(HubSeal.number(version: "0", cleanAt: "state")) FROM (SELECT CASE
+                    WHEN NOT \(HubSeal.isSound) OR hub_version = 0 AND clean_at = \(HubSeal.unknown)
+                        OR \(HubSeal.lacksAncestor) THEN \(HubSeal.unknown)
+                    WHEN hub_version = 0 AND clean_at = 0 OR EXISTS (SELECT 1 FROM ancestor
+                        WHERE ancestor.zone = record.zone AND ancestor.name = ifnull(record.name, record.local_id)) THEN 0
+                    END AS state))
+            WHERE hub_version IS NOT NULL OR NOT \(HubSeal.isSound);
             DELETE FROM ancestor; DELETE FROM held; DELETE FROM asset_sync; DELETE FROM hub_link;
             """)
     }
@@ -208,10 +218,10 @@ extension Store {
     /// Without ancestors only times decide. A change that its times do not show (an undo brings old times back) gets
     /// times that do, or it would be lost to the version that it took the place of.
     private func keepUnsaidChanges() throws {
-        let query = try database.prepare(
-            "SELECT fields, field_times, modified_at, deleted_at, zone, name FROM ancestor")
+        for id in try brokenAncestors() { try dropAncestor(id) }
+        let query = try database.prepare("SELECT \(Self.ancestorColumns) FROM ancestor")
         while try query.step() {
-            let id = RecordID(zone: query.text(4), name: query.text(5))
+            let id = Self.ancestorID(query)
             guard let before = try ifReadable({ try Self.ancestor(query) }),
                 let stored = try ifSound({ try self.record(id) }) ?? nil
             else { continue }

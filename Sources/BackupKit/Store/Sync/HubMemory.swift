@@ -24,6 +24,18 @@ extension Synchronizer {
                 remedy: "'backup-tool store check' looks for more damage"))
     }
 
+    func reportUnknownStates() {
+        guard !unknownStates.isEmpty else { return }
+        let first = unknownStates.min { $0 < $1 }.map(\.description) ?? ""
+        let count = unknownStates.count
+        result.findings.append(
+            Finding(
+                .storeDamaged, .warning, first,
+                "what this store knew of the hub was damaged for \(count == 1 ? "this record" : "\(count) records"); "
+                    + "both versions were compared",
+                remedy: "'backup-tool store check' looks for more damage"))
+    }
+
     /// Nothing tells any more which side has changed a file. Where the two differ, both are kept.
     private func askAgain(about paths: [String]) throws {
         guard !paths.isEmpty else { return }

@@ -3,7 +3,13 @@
 /// quarantine where the two met, and the sync names it.
 extension Synchronizer {
     struct Overruled {
-        enum Reason { case deletedByOthers, deletedHere, asOld }
+        enum Reason {
+            case deletedByOthers, deletedHere, asOld
+            /// What the store knew of the hub's version was damaged.
+            case unknown
+
+            var isDelete: Bool { self == .deletedByOthers || self == .deletedHere }
+        }
 
         let edit: Record
         let envelope: RecordID
@@ -29,8 +35,9 @@ extension Synchronizer {
             return
         }
         guard base == nil, !local.isDeleted, !hub.isDeleted, !sameBytes(local.fields, hub.fields) else { return }
-        for (loser, other) in [(local, hub), (hub, local)] where try hasLostTie(loser, other, merged) {
-            try putAside(loser, nil, .asOld)
+        for (loser, other) in [(local, hub), (hub, local)]
+        where try hasLost(loser, other, merged, atAnyTime: row.isUnknown) {
+            try putAside(loser, nil, row.isUnknown ? .unknown : .asOld)
         }
     }
 
@@ -42,13 +49,16 @@ extension Synchronizer {
     }
 
     /// Whether a merge has dropped a value of one side though no time says that the other side's is newer. Of a note that two
-    /// devices began each for itself, neither is a newer version.
-    private func hasLostTie(_ loser: Record, _ other: Record, _ merged: Record) throws -> Bool {
+    /// devices began each for itself, neither is a newer version. `atAnyTime`: also a value that is older, or that was removed.
+    private func hasLost(
+        _ loser: Record, _ other: Record, _ merged: Record, atAnyTime: Bool
+    ) throws -> Bool {
         let (theirs, kept) = (
             Fields.values(try Fields.parse(other.fields)), Fields.values(try Fields.parse(merged.fields))
         )
+        if atAnyTime, try hasLostRemoval(loser, kept) { return true }
         let isUntimed =
-            try loser.type == RecordType.note || EventText.isUndated(loser) && EventText.isUndated(other)
+            try atAnyTime || loser.type == RecordType.note || EventText.isUndated(loser) && EventText.isUndated(other)
         return try Fields.parse(loser.fields).contains { field in
             guard !Self.isNoTie(field.name), let their = theirs[ByteName(field.name)],
                 let now = kept[ByteName(field.name)],
@@ -57,6 +67,13 @@ extension Synchronizer {
             else { return false }
             let time = { (record: Record) in record.fieldTimes[field.name] ?? record.modifiedAt }
             return isUntimed || time(loser) == time(other)
+        }
+    }
+
+    private func hasLostRemoval(_ loser: Record, _ kept: [ByteName: String]) throws -> Bool {
+        let mine = Fields.values(try Fields.parse(loser.fields))
+        return loser.fieldTimes.keys.contains {
+            mine[ByteName($0)] == nil && kept[ByteName($0)] != nil && !Self.isNoTie($0)
         }
     }
 
@@ -115,7 +132,7 @@ extension Synchronizer {
     /// Where a decision or `dedup` has put the record into another one, that one gets the edit. Must run outside of `write`,
     /// when all that the hub has is here.
     func carryOverruled() throws {
-        guard overruled.contains(where: { $0.reason != .asOld }) else { return }
+        guard overruled.contains(where: { $0.reason.isDelete }) else { return }
         try store.write {
             try overruled.removeAll { overruled in
                 guard let deletedAt = overruled.deletedAt,
@@ -189,8 +206,8 @@ extension Synchronizer {
     func reportOverruled() {
         for overruled in overruled {
             let id = overruled.edit.id.description
-            let named = overruled.reason == .asOld ? overruled.envelope.description : id
-            let way = overruled.reason == .asOld ? "takes the one in quarantine" : "brings it back"
+            let named = overruled.reason.isDelete ? id : overruled.envelope.description
+            let way = overruled.reason.isDelete ? "brings it back" : "takes the one in quarantine"
             result.findings.append(
                 Finding(
                     .protected, .warning, id, overruled.reason.message,
@@ -210,6 +227,9 @@ extension Synchronizer.Overruled.Reason {
                 + "and what was written there is in quarantine"
         case .asOld:
             "says one thing here and another on another device, and no time tells which is right: "
+                + "one version is kept, the other is in quarantine"
+        case .unknown:
+            "says one thing here and another on another device, and what this store knew of the hub's version was damaged: "
                 + "one version is kept, the other is in quarantine"
         }
     }

@@ -71,6 +71,10 @@ extension Synchronizer {
 
     private func settle(_ bare: Record, _ incoming: HubRecord) throws {
         var look = try store.lookUp(bare)
+        if let row = look.row, !row.isSealed {
+            try store.forgetHub(of: row.change)
+            look = try store.lookUp(bare)
+        }
         if let seen = look.row?.hubVersion, seen >= incoming.version { return }
         if try settleIdentity(of: bare, look.row) { look = try store.lookUp(bare) }
         let (record, skew) = clamped(bare)
@@ -230,6 +234,8 @@ extension Synchronizer {
         let local = try store.record(change: row.change)
         if try keepEdit(of: local, row, incoming) || putOff(incoming, meeting: local) { return }
         let base = try store.ancestor(record.id)
+        let row = row.without(base)
+        if row.isUnknown { unknownStates.insert(record.id) }
         let areTwo = try areTwoEvents(local, record, base: base)
         let sides = (try separated(local, from: record), try separated(record, from: local))
         var merged = try areTwo ? record : self.merged(sides.0, sides.1, base: base)

@@ -239,8 +239,10 @@ extension Store {
     func reidentify(_ change: Int64, _ old: Record, to record: Record) throws {
         let next = nextChange()
         try overwrite(change, knownAs: old.localID, with: record, next)
-        try database.statement("UPDATE record SET hub_version = NULL, clean_at = NULL WHERE change = ?").bind(1, next)
-            .run()
+        try database.statement(
+            "UPDATE record SET hub_version = NULL, clean_at = NULL, hub_seal = NULL WHERE change = ?"
+        )
+        .bind(1, next).run()
         try follow(change, to: next)
         try database.statement("UPDATE batch_record SET name = NULL, local_id = ?, row_hash = NULL WHERE after = ?")
             .bind(1, record.localID).bind(2, next).run()
@@ -275,7 +277,7 @@ extension Store {
     }
 
     func hubVersion(_ change: Int64) throws -> Int64? {
-        let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
+        let query = try database.statement("SELECT \(HubSeal.version) FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
         return try query.step() ? query.optionalInteger(0) : nil
     }
@@ -293,7 +295,7 @@ extension Store {
         let query = try database.prepare(
             """
             SELECT zone, ifnull(name, local_id) FROM record WHERE type = ? AND type <> 'PuppyEvent'
-            AND deleted_at IS NULL AND local_only = 0 AND hub_version IS NULL
+            AND deleted_at IS NULL AND local_only = 0 AND \(HubSeal.version) IS NULL
             AND instr(ifnull(field_times, ''), ?) > 0
             """
         ).bind(1, RecordType.publication).bind(2, mark)

@@ -127,6 +127,7 @@ extension Synchronizer {
         let change: Int64
         let record: Record
         let base: Int64?
+        let wasOnAHub: Bool
     }
 
     /// What the hub has taken, and the store does not say yet.
@@ -134,19 +135,19 @@ extension Synchronizer {
         let change: Int64
         let version: Int64
         let id: RecordID
-        let hadBase: Bool
+        let mayHaveAncestor: Bool
         let isShare: Bool
 
         init(_ row: PendingRow, version: Int64) {
             (change, self.version, id) = (row.change, version, row.record.id)
-            (hadBase, isShare) = (row.base != nil, Share.isShare(row.record))
+            (mayHaveAncestor, isShare) = (row.wasOnAHub, Share.isShare(row.record))
         }
     }
 
     /// Includes rows with the mark of records that are kept on this device: damage may have set it.
     private static let nextRows = Query(
         """
-        SELECT \(Store.recordColumns), hub_version, row_hash FROM record WHERE change > ? AND \(Store.isNotOnHub)
+        SELECT \(Store.recordColumns), \(HubSeal.version), row_hash FROM record WHERE change > ? AND \(Store.isNotOnHub)
         ORDER BY change LIMIT ?
         """)
 
@@ -231,7 +232,10 @@ extension Synchronizer {
     }
 
     private static let markClean = Query(
-        "UPDATE record SET hub_version = change + ?, clean_at = change WHERE change BETWEEN ? AND ?")
+        """
+        UPDATE record SET hub_version = change + ?1, clean_at = change,
+        hub_seal = \(HubSeal.number(version: "change + ?1", cleanAt: "change")) WHERE change BETWEEN ?2 AND ?3
+        """)
 
     private func acknowledge() throws {
         let rows = unwritten
@@ -246,7 +250,7 @@ extension Synchronizer {
                     .bind(2, first.change).bind(3, last.change).run()
             }
             for row in rows {
-                if row.hadBase { try store.dropAncestor(row.id) }
+                if row.mayHaveAncestor { try store.dropAncestor(row.id) }
                 try release(row.id)
                 if row.isShare { try retryZone(row.id.zone) }
             }

@@ -88,7 +88,7 @@ extension Store {
     func pendingShares(damaged: ((DamagedRow) throws -> Void)? = nil) throws -> [Synchronizer.PendingRow] {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns), hub_version, row_hash FROM record
+            SELECT \(Self.recordColumns), \(HubSeal.version), row_hash FROM record
             WHERE type = '\(Share.recordType)' AND type <> 'PuppyEvent' AND \(Self.isPending) ORDER BY change
             """)
         var found: [Synchronizer.PendingRow] = []
@@ -99,11 +99,12 @@ extension Store {
         return found
     }
 
-    /// From a row of the record's columns, `hub_version` and `row_hash`.
+    /// From a row of the record's columns, `HubSeal.version` and `row_hash`.
     func pendingRow(_ row: Statement) throws -> Synchronizer.PendingRow {
         let stored = try rowToPush(row)
         let base = row.optionalInteger(13).flatMap { $0 > 0 ? $0 : nil }
-        return Synchronizer.PendingRow(change: stored.change, record: stored.record, base: base)
+        return Synchronizer.PendingRow(
+            change: stored.change, record: stored.record, base: base, wasOnAHub: !row.isNull(13))
     }
 
     /// Zones that are shared here, while the hub has no share of them: whatever lay there would be everybody's.

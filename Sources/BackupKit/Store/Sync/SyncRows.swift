@@ -9,14 +9,27 @@ extension Store {
         let hubVersion: Int64?
         let isClean: Bool
         /// No hub has seen what it says, neither this one nor one of before (`forgetHub`).
-        let isUnseen: Bool
+        private(set) var isUnseen: Bool
         let isDeleted: Bool
         /// Kept on this device only, and alive.
         let isLocal: Bool
         let isSameType: Bool
+        /// Whether `hub_version` and `clean_at` are what the store has written.
+        let isSealed: Bool
+        /// What the store knew of the hub's version was damaged.
+        private(set) var isUnknown: Bool
+
+        /// The same where what both sides knew of a changed record is lost.
+        func without(_ base: Ancestor?) -> SyncRow {
+            guard base == nil, hubVersion ?? 0 > 0 else { return self }
+            var row = self
+            (row.isUnseen, row.isUnknown) = (true, true)
+            return row
+        }
     }
 
-    private static let columns = "change, zone, name, type, local_id, local_only, deleted_at, hub_version, clean_at"
+    private static let columns =
+        "change, zone, name, type, local_id, local_only, deleted_at, hub_version, clean_at, hub_seal"
     private static let rowsByLocalID = Query("SELECT \(columns) \(byKey) AND local_id = ?2")
     private static let rowByName = Query("SELECT \(columns) FROM record WHERE name = ?2 AND zone = ?3")
     private static let rowByImpliedName = Query(
@@ -28,7 +41,9 @@ extension Store {
             change: row.integer(0), localID: row.text(4), hubVersion: row.optionalInteger(7),
             isClean: !row.isNull(8) && row.integer(8) == row.integer(0),
             isUnseen: row.isNull(7) || row.integer(7) == 0 && !row.isNull(8), isDeleted: isDeleted,
-            isLocal: row.integer(5) != 0 && !isDeleted, isSameType: row.equals(3, type))
+            isLocal: row.integer(5) != 0 && !isDeleted, isSameType: row.equals(3, type),
+            isSealed: row.optionalInteger(9) == HubSeal.number(row.optionalInteger(7), row.optionalInteger(8)),
+            isUnknown: row.optionalInteger(7) == 0 && row.optionalInteger(8) == HubSeal.unknown)
     }
 
     /// The row of an incoming record's identity, and whether a local-only copy of the record lies beside it. A sync goes
@@ -76,11 +91,14 @@ extension Store {
     }
 
     private static let insertRow = Query(
-        "INSERT INTO record (\(recordColumns), hub_version, clean_at, row_hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-    )
+        """
+        INSERT INTO record (\(recordColumns), hub_version, clean_at, row_hash, hub_seal)
+        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+        """)
     private static let updateRow = Query(
         """
-        UPDATE record SET (\(recordColumns), hub_version, clean_at, row_hash) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+        UPDATE record SET (\(recordColumns), hub_version, clean_at, row_hash, hub_seal)
+            = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
         WHERE change = ?
         """)
 
@@ -88,7 +106,8 @@ extension Store {
         let change = nextChange()
         let insert = try database.statement(Self.insertRow)
         Self.bind(record, change: change, to: insert)
-        try insert.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).run()
+        try insert.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change))
+            .bind(17, HubSeal.number(version, isClean ? change : nil)).run()
         try addKey(of: record, change)
         try noteInserted(record)
     }
@@ -111,27 +130,35 @@ extension Store {
         }
         let update = try database.statement(Self.updateRow)
         Self.bind(record, change: change, to: update)
-        try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).bind(17, old)
-            .run()
+        try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change))
+            .bind(17, HubSeal.number(version, isClean ? change : nil)).bind(18, old).run()
         try moveKey(of: record, from: old, knownAs: localID, to: change)
     }
 
     func noteVersion(_ change: Int64, _ version: Int64, isClean: Bool) throws {
-        try database.statement("UPDATE record SET hub_version = ?, clean_at = ? WHERE change = ?")
-            .bind(1, version).bind(2, isClean ? change : nil).bind(3, change).run()
+        try database.statement("UPDATE record SET hub_version = ?, clean_at = ?, hub_seal = ? WHERE change = ?")
+            .bind(1, version).bind(2, isClean ? change : nil)
+            .bind(3, HubSeal.number(version, isClean ? change : nil)).bind(4, change).run()
     }
 
     /// Whether a row is as it was, and as far behind the hub.
     func isStill(_ change: Int64, onVersion base: Int64?) throws -> Bool {
         let query = try database.statement(
-            "SELECT ifnull(hub_version, 0) = ? FROM record WHERE change = ? AND \(Self.isPending)"
+            "SELECT ifnull(\(HubSeal.version), 0) = ? FROM record WHERE change = ? AND \(Self.isPending)"
         ).bind(1, base ?? 0).bind(2, change)
         defer { query.reset() }
         return try query.step() && query.integer(0) != 0
     }
 
     func markClean(_ change: Int64) throws {
-        try database.statement("UPDATE record SET clean_at = change WHERE change = ?").bind(1, change).run()
+        // One that was damaged before stays so, for the next sync to notice.
+        try database.statement(
+            """
+            UPDATE record SET clean_at = change,
+            hub_seal = iif(\(HubSeal.isSound), \(HubSeal.number(version: "hub_version", cleanAt: "change")), hub_seal)
+            WHERE change = ?
+            """
+        ).bind(1, change).run()
     }
 
     /// Another type of record has this name on the hub: ours takes another name, as on an import.
@@ -140,7 +167,9 @@ extension Store {
         let old = record.id
         record.id = try freeName(old, type: record.type)
         try replace(change, knownAs: record.localID, with: record, version: 0, isClean: false)
-        try database.statement("UPDATE record SET hub_version = NULL WHERE change = ?").bind(1, changeCounter).run()
+        try database.statement("UPDATE record SET hub_version = NULL, hub_seal = NULL WHERE change = ?").bind(
+            1, changeCounter
+        ).run()
         try dropAncestor(old)
     }
 }

@@ -102,6 +102,8 @@ public final class Synchronizer {
     /// Works that are deleted then under another id of the same listing, unless they stay.
     var listingsPutOff: [(id: RecordID, deletes: [Record], reason: Overruled.Reason)] = []
     var isDecidingPutOff = false
+    /// Records whose state on the hub was damaged, and which this sync has compared with the hub's.
+    var unknownStates: Set<RecordID> = []
     /// What this sync has put into quarantine.
     var overruled: [Overruled] = []
     /// What the undo history has, once somebody has asked.
@@ -159,6 +161,7 @@ public final class Synchronizer {
         try reportConflicts(knownBefore: listed)
         try reportMissingFiles()
         reportClock()
+        reportUnknownStates()
         reportOverruled()
         result.held = try store.held()
         try store.forgetAwaitedFiles()
