@@ -115,13 +115,13 @@ struct StoreRepair {
     }
 
     private mutating func mendDatabase() throws {
-        try mendTypes()
-        // It fails when two rows of a table have one key.
+        // This fails when two rows of a table have one key, or a page of a table is lost.
         let isIndexed: Bool
         do {
+            try mendTypes()
             try store.database.execute("REINDEX")
             isIndexed = true
-        } catch let error as BackupError where error.code == .failed { isIndexed = false }
+        } catch let error as BackupError where [.failed, .damaged].contains(error.code) { isIndexed = false }
         let faults = try store.database.integrityFaults()
         if !isIndexed || !faults.isEmpty {
             let isOfValues = !faults.isEmpty && faults.allSatisfy { StoreCheck.isOfValue($0) }
