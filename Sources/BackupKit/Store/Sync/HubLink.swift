@@ -118,9 +118,10 @@ extension Store {
             return try database.integer("SELECT count(*) FROM record WHERE NOT (local_only AND deleted_at IS NULL)")
                 .asInt
         }
-        return try database.integer(
-            "SELECT count(*) FROM record WHERE change > \(change) AND \(Self.isPending)"
-        ).asInt
+        let query = try database.statement("SELECT count(*) FROM record WHERE change > ? AND \(Self.isPending)")
+            .bind(1, change)
+        defer { query.reset() }
+        return try query.step() ? query.integer(0).asInt : 0
     }
 
     // MARK: What is held
