@@ -27,23 +27,6 @@ import Testing
         """,
     ]
 
-    private func notes(_ bench: Workbench, _ store: String) throws -> String {
-        try bench.shell(
-            """
-            sqlite3 \(store) "SELECT json_extract(fields, '$.note') FROM record \
-            WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1"
-            """)
-    }
-
-    private func delete(_ bench: Workbench, _ store: String, note: String) throws {
-        let id = try bench.shell(
-            """
-            sqlite3 \(store) "SELECT ifnull(name, local_id) FROM record WHERE type = 'Publication' \
-            AND deleted_at IS NULL AND json_extract(fields, '$.note') = '\(note)'"
-            """)
-        try bench.tool(exit: 0, "store", "delete", "--store", store, "Library/" + id.dropLast())
-    }
-
     @Test(arguments: pairs, [("one", "two"), ("two", "one")])
     func theOtherOne_isAliveOnAllDevices(_ text: String, _ notes: (gone: String, kept: String)) throws {
         let bench = try Workbench()
@@ -55,7 +38,7 @@ import Testing
         try bench.tool(exit: 0, "store", "init", "--store", "b.db")
         try bench.tool("sync", "--hub", "hub.db", "--store", "b.db")
         try bench.tool("import", "--create", "--store", "c.db", "lib.bib")
-        try delete(bench, "a.db", note: notes.gone)
+        try bench.delete("a.db", note: notes.gone)
         try bench.tool(exit: 0, "export", "--store", "a.db", "-o", "after.tar")
         for store in ["a", "b", "c", "a", "b", "c"] {
             try bench.tool("sync", "--hub", "hub.db", "--store", "\(store).db")
@@ -66,14 +49,14 @@ import Testing
         try bench.tool("sync", "--hub", "hub.db", "--store", "d.db")
         for store in ["a", "b", "c", "a"] { try bench.tool("sync", "--hub", "hub.db", "--store", "\(store).db") }
         for store in ["a", "b", "c", "d"] {
-            #expect(try self.notes(bench, "\(store).db") == notes.kept + "\n", "\(store)")
+            #expect(try bench.notes("\(store).db") == notes.kept + "\n", "\(store)")
         }
         // And so is the other one, when it is deleted.
-        try delete(bench, "b.db", note: notes.kept)
+        try bench.delete("b.db", note: notes.kept)
         for store in ["b", "a", "c", "d"] { try bench.tool("sync", "--hub", "hub.db", "--store", "\(store).db") }
         try bench.tool("import", "--store", "c.db", "lib.bib")
         try bench.tool("restore", "--store", "d.db", "before.tar")
-        for store in ["a", "b", "c", "d"] { #expect(try self.notes(bench, "\(store).db").isEmpty, "\(store)") }
+        for store in ["a", "b", "c", "d"] { #expect(try bench.notes("\(store).db").isEmpty, "\(store)") }
     }
 
     /// What the deleted one was before it got another key, the other one may be still.
@@ -90,11 +73,11 @@ import Testing
             sqlite3 a.db "SELECT json_extract(fields, '$.note') FROM record WHERE type = 'Publication' \
             AND deleted_at IS NULL AND json_extract(fields, '$.citeKey') = 'k2'"
             """)
-        try delete(bench, "a.db", note: String(renamed.dropLast()))
+        try bench.delete("a.db", note: String(renamed.dropLast()))
         try bench.tool("import", "--create", "--store", "b.db", "lib.bib")
         for store in ["a", "b", "a"] { try bench.tool("sync", "--hub", "hub.db", "--store", "\(store).db") }
         for store in ["a", "b"] {
-            #expect(try notes(bench, "\(store).db") == (renamed == "one\n" ? "two\n" : "one\n"), "\(store)")
+            #expect(try bench.notes("\(store).db") == (renamed == "one\n" ? "two\n" : "one\n"), "\(store)")
         }
     }
 
@@ -108,9 +91,9 @@ import Testing
         }
         try bench.tool(exit: 0, "hub", "init", "hub.db")
         try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", "a.db")
-        try delete(bench, "a.db", note: "one")
+        try bench.delete("a.db", note: "one")
         for store in ["a", "b", "a"] { try bench.tool("sync", "--hub", "hub.db", "--store", "\(store).db") }
-        for store in ["a", "b"] { #expect(try notes(bench, "\(store).db") == "two\n", "\(store)") }
+        for store in ["a", "b"] { #expect(try bench.notes("\(store).db") == "two\n", "\(store)") }
     }
 
     @Test(arguments: ["doi={10.1000/b}", "journal={Fruit}, doi={10.1000/b}", "journal={Fruit}, pages={7--9}"])
@@ -123,9 +106,30 @@ import Testing
         try bench.tool(exit: 0, "import", "--create", "lib.bib")
         try bench.write("lib.bib", entry("note={one}, \(correction)"))
         try bench.tool(exit: 0, "import", "lib.bib")
-        try delete(bench, "store.db", note: "one")
+        try bench.delete("store.db", note: "one")
         try bench.write("lib.bib", entry("note={one},  \(correction)") + "@misc{other, title={Other}}\n")
         try bench.tool("import", "lib.bib")
-        #expect(try notes(bench, "store.db") == "\n")
+        #expect(try bench.notes("store.db") == "\n")
+    }
+}
+
+extension Workbench {
+    /// The notes of the living publications, a line each.
+    func notes(_ store: String) throws -> String {
+        try shell(
+            """
+            sqlite3 \(store) "SELECT json_extract(fields, '$.note') FROM record \
+            WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1"
+            """)
+    }
+
+    /// Deletes the publication that has this note.
+    func delete(_ store: String, note: String) throws {
+        let id = try shell(
+            """
+            sqlite3 \(store) "SELECT ifnull(name, local_id) FROM record WHERE type = 'Publication' \
+            AND deleted_at IS NULL AND json_extract(fields, '$.note') = '\(note)'"
+            """)
+        try tool(exit: 0, "store", "delete", "--store", store, "Library/" + id.dropLast())
     }
 }

@@ -25,6 +25,16 @@ import Testing
             """)
     }
 
+    /// The local id of the publication that says this.
+    private func id(_ bench: Workbench, _ field: String, _ value: String) throws -> String {
+        let id = try bench.shell(
+            """
+            sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' \
+            AND ifnull(json_extract(fields, '$.\(field)'), '-') = '\(value)'"
+            """)
+        return String(id.dropLast())
+    }
+
     @Test(arguments: [["copy.bib"], ["lib.bib"], ["--mirror", "lib.bib"]], ["rename-existing", "rename-incoming"])
     func anEntry_isThePublicationThatItWas_whenOneGotAnotherKey(arguments: [String], choice: String) throws {
         let bench = try bench()
@@ -63,20 +73,13 @@ import Testing
         }
         try bench.write("lib.bib", text("a"))
         try bench.tool(exit: 3, "import", "--create", "lib.bib")
-        func id(_ keywords: String) throws -> String {
-            try bench.shell(
-                """
-                sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' \
-                AND json_extract(fields, '$.keywords') = '\(keywords)'"
-                """)
-        }
-        let other = try id("two")
-        try bench.tool(exit: 0, "store", "delete", String(try id("one").dropLast()))
+        let other = try id(bench, "keywords", "two")
+        try bench.tool(exit: 0, "store", "delete", try id(bench, "keywords", "one"))
         try bench.write("lib.bib", text("b"))
         for _ in 0..<2 {
             try bench.tool(["import"] + options + ["lib.bib"])
             #expect(try entries(bench) == "k one\nk two\n")
-            #expect(try id("two") == other)
+            #expect(try id(bench, "keywords", "two") == other)
         }
     }
 
@@ -108,12 +111,7 @@ import Testing
         }
         try bench.write("lib.bib", text("k"))
         try bench.tool("import", "--create", "lib.bib")
-        let id = try bench.shell(
-            """
-            sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' \
-            AND json_extract(fields, '$.volume') = '2'"
-            """)
-        try bench.tool(exit: 0, "store", "delete", String(id.dropLast()))
+        try bench.tool(exit: 0, "store", "delete", try id(bench, "volume", "2"))
         try bench.write("lib.bib", text("kx"))
         for _ in 0..<2 {
             try bench.tool("import", "--mirror", "lib.bib")
@@ -124,12 +122,7 @@ import Testing
     @Test(arguments: ["-", "x, y"], [["lib.bib"], ["--mirror", "lib.bib"]])
     func theDeletedOne_isTheOneThatStaysDeleted(keywords: String, arguments: [String]) throws {
         let bench = try bench()
-        let id = try bench.shell(
-            """
-            sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' \
-            AND ifnull(json_extract(fields, '$.keywords'), '-') = '\(keywords)'"
-            """)
-        try bench.tool(exit: 0, "store", "delete", String(id.dropLast()))
+        try bench.tool(exit: 0, "store", "delete", try id(bench, "keywords", keywords))
         let before = try entries(bench)
         for _ in 0..<3 {
             try bench.shell("touch lib.bib")

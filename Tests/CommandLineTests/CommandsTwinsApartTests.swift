@@ -7,23 +7,6 @@ import Testing
     private static let pairs = CommandsDeletedTwinTests.pairs
     private static let choices = [("one", "two"), ("two", "one")]
 
-    private func notes(_ bench: Workbench, _ store: String) throws -> String {
-        try bench.shell(
-            """
-            sqlite3 \(store).db "SELECT json_extract(fields, '$.note') FROM record \
-            WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1"
-            """)
-    }
-
-    private func delete(_ bench: Workbench, _ store: String, note: String) throws {
-        let id = try bench.shell(
-            """
-            sqlite3 \(store).db "SELECT ifnull(name, local_id) FROM record WHERE type = 'Publication' \
-            AND deleted_at IS NULL AND json_extract(fields, '$.note') = '\(note)'"
-            """)
-        try bench.tool(exit: 0, "store", "delete", "--store", "\(store).db", "Library/" + id.dropLast())
-    }
-
     private func sync(_ bench: Workbench, _ stores: String...) throws {
         for store in stores { try bench.tool("sync", "--hub", "hub.db", "--store", "\(store).db") }
     }
@@ -51,7 +34,7 @@ import Testing
         }
         try sync(bench, "b", "a", "b")
         try bench.tool("restore", "--store", "c.db", "a.tar")
-        for store in ["a", "b", "c"] { #expect(try notes(bench, store) == "one\ntwo\n", "\(store)") }
+        for store in ["a", "b", "c"] { #expect(try bench.notes("\(store).db") == "one\ntwo\n", "\(store)") }
     }
 
     /// Nor is the one that stays, when the other one was deleted before the first sync.
@@ -59,20 +42,20 @@ import Testing
     func aDeleteBeforeTheFirstSync_isOfThatOne(_ text: String, _ notes: (gone: String, kept: String)) throws {
         let bench = try bench(text)
         try bench.tool("import", "--create", "--store", "b.db", "lib.bib")
-        try delete(bench, "b", note: notes.gone)
+        try bench.delete("b.db", note: notes.gone)
         try sync(bench, "b", "a", "b", "a")
-        for store in ["a", "b"] { #expect(try self.notes(bench, store) == notes.kept + "\n", "\(store)") }
+        for store in ["a", "b"] { #expect(try bench.notes("\(store).db") == notes.kept + "\n", "\(store)") }
     }
 
     @Test(arguments: pairs, choices)
     func twoDeletesOnTwoDevices_leaveNone(_ text: String, _ notes: (first: String, second: String)) throws {
         let bench = try bench(text)
         try bench.tool("import", "--create", "--store", "b.db", "lib.bib")
-        try delete(bench, "a", note: notes.first)
+        try bench.delete("a.db", note: notes.first)
         try sync(bench, "a")
-        try delete(bench, "b", note: notes.second)
+        try bench.delete("b.db", note: notes.second)
         try sync(bench, "b", "a", "b", "a")
-        for store in ["a", "b"] { #expect(try self.notes(bench, store).isEmpty, "\(store)") }
+        for store in ["a", "b"] { #expect(try bench.notes("\(store).db").isEmpty, "\(store)") }
     }
 
     @Test(arguments: pairs, ["keep-existing", "keep-incoming"])
@@ -80,10 +63,10 @@ import Testing
         let bench = try bench(text)
         try bench.tool("import", "--create", "--store", "b.db", "lib.bib")
         try bench.tool(exit: 0, "conflicts", "resolve", "1", "--store", "b.db", "--with", choice)
-        let kept = try notes(bench, "b")
+        let kept = try bench.notes("b.db")
         try sync(bench, "b", "a", "b", "a")
         for store in ["a", "b"] {
-            #expect(try notes(bench, store) == kept, "\(store)")
+            #expect(try bench.notes("\(store).db") == kept, "\(store)")
             #expect(try bench.json(exit: 0, "conflicts", "list", "--store", "\(store).db")["conflicts"]?.array == [])
         }
     }
