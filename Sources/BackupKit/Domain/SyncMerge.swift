@@ -32,8 +32,8 @@ struct SyncMerge {
     }
 
     /// Whether the base does not tell any more what a side removed on purpose. When one side undid a merge that the other
-    /// side has made once more since, what came with the merge is missing on the first side, and counts as not removed. Nor does
-    /// it where the other side has deleted the work that was merged, because this record holds it.
+    /// side has made once more since, what came with the merge is missing on the first side, and counts as not removed. So it
+    /// does when the other side has deleted the merged work since, because this record holds it.
     private func isOutdated(_ base: Ancestor, _ local: Record, _ hub: Record) -> Bool {
         func reliesOnMerge(_ record: Record, _ other: Record) -> Bool {
             record.idsTakenIn.contains { id in

@@ -8,7 +8,7 @@ extension BibliographyIntake {
         guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
         let knowsFile = !state.saidBefore.isEmpty
         if knowsFile && hasHeld(match.localID, state) && distance(to: match, work.fields, state) == 0 { return false }
-        if try isNearerToDeleted(work, than: match, work.fields, &state) { return true }
+        if try isNearerToDeleted(work, than: match, &state) { return true }
         let merged = mergedInto[match.localID] ?? []
         func isDead(_ id: String) throws -> Bool {
             if isFree(id) || merged.contains(id) { return false }
@@ -21,12 +21,10 @@ extension BibliographyIntake {
     }
 
     /// Whether the entry at hand is nearer to what the file has said of a publication that was deleted here than to this one.
-    func isNearerToDeleted(
-        _ work: WorkID, than match: Match, _ incoming: [Field], _ state: inout FileState
-    ) throws -> Bool {
+    func isNearerToDeleted(_ work: WorkID, than match: Match, _ state: inout FileState) throws -> Bool {
         guard !state.saidBefore.isEmpty else { return false }
         let merged = mergedInto[match.localID] ?? []
-        let most = distance(to: match, incoming, state)
+        let most = distance(to: match, work.fields, state)
         let deleted = try deletedHere(&state).held.filter { said(work.identity.key, of: $0, state) }
         return try (work.made + deleted).contains { id in
             guard !sameBytes(id, match.localID), !merged.contains(id), hasBrought(id, state) else { return false }
@@ -48,9 +46,9 @@ extension BibliographyIntake {
         try records(localID).filter { $0.isDeleted && $0.type == RecordType.publication }
     }
 
-    /// The local id of a deleted publication that this entry is, where an app had given the id, or the entry was another work
-    /// by its text when it got one. Only the file's memory can tell, because a tombstone holds no text: the file must have
-    /// said of that publication all that the entry says.
+    /// The local id of a deleted publication that this entry is, where the id does not tell: an app had given it, or the entry
+    /// has been corrected since it got it. Only the file's memory can tell, because a tombstone holds no text: the file must
+    /// have said of that publication all that the entry says.
     func deletedWork(_ state: inout FileState) throws -> String? {
         guard !state.saidBefore.isEmpty else { return nil }
         let (ofApps, held) = try deletedHere(&state)

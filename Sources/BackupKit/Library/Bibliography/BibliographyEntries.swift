@@ -307,9 +307,9 @@ extension BibliographyIntake {
         }
         // What was deleted since stays so, whichever of its ids it had.
         for id in others {
-            let time = dated(record, as: id, state).modifiedAt
             let isDead = try deleted(id).contains { dead in
-                dead.modifiedAt >= time && !work.ranked.contains(where: dead.idsBeside.contains)
+                dead.modifiedAt >= dated(record, as: id, state).modifiedAt
+                    && !work.ranked.contains(where: dead.idsBeside.contains)
             }
             if isDead { return id }
         }

@@ -191,8 +191,8 @@ extension BibliographyIntake {
         _ record: Record, _ fields: [Field], _ refused: [(work: WorkIdentity, wasHeld: Bool)], _ state: inout FileState
     ) throws -> Bool {
         let (work, wasHeld) = (WorkIdentity(fields), hasHeld(record.localID, state))
-        let version = refused.first { $0.wasHeld && wasHeld ? false : work.isCorrected(to: $0.work) }
-        guard let version = version?.work else { return false }
+        let version = refused.first { !($0.wasHeld && wasHeld) && work.isCorrected(to: $0.work) }?.work
+        guard let version else { return false }
         intake.result.protected += 1
         if isToldFirst(record.localID, &state) { noteRefused(record, hasOtherKey: version.key != work.key, state) }
         return true

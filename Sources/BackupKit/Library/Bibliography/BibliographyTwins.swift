@@ -45,7 +45,7 @@ extension BibliographyIntake {
                 try isOwn(candidate.localID, work, state)
             else { continue }
             let match = Match(key: other, index: index, record: existing, fields: fields)
-            guard try !isNearerToDeleted(work, than: match, incoming, &state) else { continue }
+            guard try !isNearerToDeleted(work, than: match, &state) else { continue }
             found.append((match, distance(to: match, incoming, state)))
         }
         let least = found.map(\.distance).min()
@@ -67,7 +67,7 @@ extension BibliographyIntake {
                 let index = known[other]?.firstIndex(where: { $0.localID == id && $0.file != state.number })
             else { continue }
             let match = Match(key: other, index: index, record: existing, fields: fields)
-            if try isNearerToDeleted(work, than: match, incoming, &state) { continue }
+            if try isNearerToDeleted(work, than: match, &state) { continue }
             return (match, distance(to: match, incoming, state))
         }
         return nil

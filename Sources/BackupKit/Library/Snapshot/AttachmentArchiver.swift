@@ -29,6 +29,7 @@ struct AttachmentArchiver {
 
     /// What became of each attachment, and of the first ones together.
     struct Seen {
+        fileprivate let assets: [Asset]
         fileprivate var progress: Progress
         fileprivate var sum: Sum
         /// Not even the status of a file has changed.
@@ -58,13 +59,13 @@ struct AttachmentArchiver {
         }
         // Taken out, so that whoever goes on with it has the only one.
         guard let done = sum.withLock({ $0.take() }) else { throw BackupError(.failed, "nothing was added up") }
-        return Seen(progress: progress.withLock { $0 }, sum: done)
+        return Seen(assets: assets, progress: progress.withLock { $0 }, sum: done)
     }
 
     /// All of them together.
-    func addUp(_ assets: [Asset], _ seen: consuming Seen) -> (SnapshotFiles, Archived) {
+    func addUp(_ seen: consuming Seen) -> (SnapshotFiles, Archived) {
         var (progress, done) = (seen.progress, seen.sum)
-        done.add(assets) { progress.outcomes[$0].take() }
+        done.add(seen.assets) { progress.outcomes[$0].take() }
         var folders = done.files.take(Layout.attachmentFolders)
         done.archived.folders = Aside { [writer] in
             try folders.storeFolders(writer)

@@ -71,7 +71,7 @@ struct LayoutArchiver {
             last.layout.warnings = layout.result.warnings
             return last
         }
-        var (files, found) = attachments.addUp(assets, seen)
+        var (files, found) = attachments.addUp(seen)
         for (path, content) in made?.new ?? [] { files.add(path, content) }
         for (path, file) in views ?? made?.kept ?? [] { files.add(path, file) }
         var digest: SHA256Digest?

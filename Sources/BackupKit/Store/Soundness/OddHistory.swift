@@ -20,17 +20,7 @@ extension Store {
     /// Refuses to take back a batch that has put a record into another one, or a copy in its place, where the record's older
     /// version is damaged: what it says would go with the other one, and not come back.
     func checkNothingGoes(with batch: Batch, as kind: String) throws {
-        var damaged: [(subject: String, ids: Set<String>)] = []
-        let versions = try database.prepare("SELECT \(Self.keptColumns) FROM batch_record WHERE batch = ?")
-            .bind(1, batch.id)
-        while try versions.step() {
-            if versions.integer(0) == Self.purgedChange { continue }
-            do {
-                _ = try RowReader.unchangedRecord(versions, hasher, hash: versions.optionalInteger(13))
-            } catch let damage as DamagedRow {
-                damaged.append((damage.subject, Set([2, 4].compactMap { versions.optionalText($0) })))
-            }
-        }
+        let damaged = try oddVersions(of: batch.id)
         guard !damaged.isEmpty else { return }
         let made = try database.prepare(
             """
@@ -44,17 +34,24 @@ extension Store {
             let holds = Set(record.idsTakenIn + (record.isLocalOnly ? [record.localID] : []))
             let lost = damaged.first { !$0.ids.isDisjoint(with: holds) && !$0.ids.contains(record.id.name) }
             guard let lost else { continue }
+            let (act, done) = kind == Self.redoBatch ? ("redo", "redone") : ("undo", "undone")
             throw BackupError(
                 .damaged,
-                "nothing was \(kind == Self.redoBatch ? "redone" : "undone"): its older version in the undo history is "
-                    + "damaged, and \(record.id) has what it said",
-                at: lost.subject,
+                "nothing was \(done): the older version of this record is damaged, and the \(act) would remove what it "
+                    + "said from \(record.id), too",
+                at: lost.damage.subject,
                 remedy: "'backup-tool restore BACKUP --match WORDS --mode replace' brings a version of it back")
         }
     }
 
-    func oddVersions() throws -> [OddVersion] {
-        let query = try database.prepare("SELECT \(Self.keptColumns), batch, rowid FROM batch_record ORDER BY rowid")
+    /// The damaged ones, of one batch or of all.
+    func oddVersions(of batch: Int64? = nil) throws -> [OddVersion] {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.keptColumns), batch, rowid FROM batch_record \(batch == nil ? "" : "WHERE batch = ?")
+            ORDER BY rowid
+            """)
+        if let batch { query.bind(1, batch) }
         var found: [OddVersion] = []
         while try query.step() {
             try Interrupt.check()
@@ -62,7 +59,8 @@ extension Store {
             do {
                 _ = try RowReader.unchangedRecord(query, hasher, hash: query.optionalInteger(13))
             } catch let damage as DamagedRow {
-                found.append(OddVersion(damage: damage, batch: query.integer(14), row: query.integer(15)))
+                let ids = Set([2, 4].compactMap { query.optionalText($0) })
+                found.append(OddVersion(damage: damage, ids: ids, batch: query.integer(14), row: query.integer(15)))
             }
         }
         return found
@@ -71,6 +69,8 @@ extension Store {
 
 struct OddVersion {
     let damage: DamagedRow
+    /// The name and the local id that the row says.
+    let ids: Set<String>
     let batch: Int64
     let row: Int64
 

@@ -6,9 +6,9 @@ extension Synchronizer {
     func askForOwnListings(before page: [HubRecord]) throws {
         var mine: [RecordID: Record] = [:]
         for record in page.map(\.record) where record.type == RecordType.publication {
-            for id in try mayBeListings(of: record) where id != record.id && !listingsAskedFor.contains(id) {
-                listingsAskedFor.insert(id)
-                if let (_, record, _) = try unseen(id) { mine[id] = record }
+            for id in try mayBeListings(of: record)
+            where id != record.id && listingsAskedFor.insert(id).inserted {
+                mine[id] = try unseen(id)?.1
             }
         }
         guard !mine.isEmpty else { return }
