@@ -160,14 +160,17 @@ import Testing
     @Test func configCheck_showsWhatIsInForce_andEveryMistakeWithItsLine() throws {
         let bench = try Workbench()
         for store in ["c/a.db", "b.db"] { try bench.tool(exit: 0, "store", "init", "--store", store) }
+        try bench.write("c/pw", "secret")
+        try bench.shell("chmod 600 c/pw")
+        try bench.makeCheapVault(at: "c/v")
         try bench.write(
             "c/config.toml",
-            "store = 'a.db'\nkeep.daily = 14\n[profile.papers]\nstore = '../b.db'\nkeep.within = \"1y\"\n")
+            "store = 'a.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.daily = 14\n[profile.papers]\nstore = '../b.db'\nkeep.within = \"1y\"\n")
         let shown = try bench.tool(exit: 0, "config", "check", "--config", "c/config.toml", "--profile", "papers")
         #expect(
             shown.stdoutLines == [
-                "SETTING      LINE  VALUE", "store           4  \"c/../b.db\"", "keep.daily      2  14",
-                "keep.within     5  \"1y\"",
+                "SETTING        LINE  VALUE", "store             6  \"c/../b.db\"", "vault             2  \"c/v\"",
+                "password-file     3  \"c/pw\"", "keep.daily        4  14", "keep.within       7  \"1y\"",
             ])
         #expect(shown.stderr == "OK: c/config.toml\n")
         try bench.write(
