@@ -24,6 +24,8 @@ public final class ArchiveWriter: CarrierWriter {
         try names.insert(info.path)
         guard !isBroken else { throw BackupError(.failed, "the archive is incomplete already", at: info.path) }
         isBroken = true
+        let isAlone = info.size >= FrameWriter.aloneSize
+        if isAlone { try output.cut() }
         index.append(info, at: output.position)
         try framer.begin(info, stored: Self.isCompressed(info.path))
         var rest = info.size
@@ -35,6 +37,7 @@ public final class ArchiveWriter: CarrierWriter {
         }
         guard rest == 0 else { throw Self.wrongSize(info, "\(-rest + info.size)") }
         try framer.end()
+        if isAlone { try output.cut() }
         isBroken = false
     }
 
@@ -73,6 +76,10 @@ public final class ArchiveWriter: CarrierWriter {
             case .frames(let writer): try writer.write(bytes)
             case .file(let file): try file.write(bytes)
             }
+        }
+
+        func cut() throws {
+            if case .frames(let writer) = self { try writer.cut() }
         }
 
         func finish(_ index: MemberIndex, end: Int64) throws {

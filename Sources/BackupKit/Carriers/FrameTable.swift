@@ -9,7 +9,7 @@ struct FrameTable: Sendable {
     private static let frameMax: UInt32 = 16 << 20
 
     /// 4 TiB of frames of our size; more would cost more memory than we grant a stranger.
-    private static let countMax: UInt32 = 1 << 20
+    static let countMax: UInt32 = 1 << 20
 
     /// Frame n lies between `packed[n]` and `packed[n + 1]` and holds the bytes `unpacked[n]` to `unpacked[n + 1]`.
     private(set) var packed: [Int64] = [0]

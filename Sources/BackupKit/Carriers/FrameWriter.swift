@@ -5,6 +5,8 @@
 final class FrameWriter {
     /// Large enough to compress well, small enough to read one file quickly and to spread over cores.
     static let frameSize = 4 << 20
+    /// A member of this size has its frames for itself: a wrong bit costs it alone. Smaller ones compress better together.
+    static let aloneSize: Int64 = 64 << 10
     private static let windowLog: Int32 = 22
     /// 12 buffers in and out are 100 MB.
     private static let buffersMax = 12
@@ -48,6 +50,11 @@ final class FrameWriter {
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             if current.filled == Self.frameSize { current = try core.submit(current) }
         }
+    }
+
+    /// Ends the frame here, where the table has room for frames that are not full.
+    func cut() throws {
+        if current.filled > 0, core.hasRoomForShortFrames { current = try core.submit(current) }
     }
 
     /// Writes what is left, then the index (a frame that decoders skip) and the seek table.
@@ -95,6 +102,8 @@ final class FrameWriter {
             self.level = level
             self.spare = spare
         }
+
+        var hasRoomForShortFrames: Bool { monitor.locked { submitted < FrameTable.countMax / 2 } }
 
         /// Hands a filled frame to the workers; returns an empty one.
         func submit(_ frame: Frame) throws -> Frame {
@@ -176,14 +185,14 @@ final class FrameWriter {
             }
         }
 
-        /// Text deserves the level that was asked for; what hardly compresses is not worth its time. Eight samples of
-        /// 8 KiB tell which it is.
+        /// Text deserves the level that was asked for; what hardly compresses is not worth its time. Eight samples, an
+        /// eighth of the frame or less, tell which it is.
         private func effort(
             for source: UnsafeRawBufferPointer, _ compressor: ZstandardCompressor,
             scratch: UnsafeMutableRawBufferPointer
         ) throws -> ZstandardCompressor.Effort {
-            guard level == 3, source.count >= FrameWriter.frameSize / 2 else { return .level(level) }
-            let sample = 8 << 10
+            guard level == 3, source.count >= FrameWriter.aloneSize else { return .level(level) }
+            let sample = min(8 << 10, source.count / 64)
             let step = source.count / 8
             var packed = 0
             for number in 0..<8 {

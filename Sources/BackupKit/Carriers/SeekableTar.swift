@@ -200,15 +200,19 @@ struct SeekableTar: CarrierReader {
         return damage.findings + end
     }
 
-    /// Members by the frames in which they begin: a few frames make a run, so that few frames are unpacked twice.
+    /// Members by the frames in which they begin: some frames make a run, so that few frames are unpacked twice.
     private var runs: [Range<Int>] {
-        let perRun = 8
-        return stride(from: 0, to: table.count - 1, by: perRun).compactMap { frame in
-            let last = min(frame + perRun, table.count - 1) - 1
-            let first = index.firstNumber(from: table.unpackedRange(frame).lowerBound)
-            let end = index.firstNumber(from: table.unpackedRange(last).upperBound)
-            return first < end ? first..<end : nil
+        let runSize = Int64(8 * FrameWriter.frameSize)
+        var runs: [Range<Int>] = []
+        var start: Int64 = 0
+        for frame in 0..<(table.count - 1) {
+            let end = table.unpackedRange(frame).upperBound
+            guard end - start >= runSize || frame == table.count - 2 else { continue }
+            let members = index.firstNumber(from: start)..<index.firstNumber(from: end)
+            if !members.isEmpty { runs.append(members) }
+            start = end
         }
+        return runs
     }
 
     /// Behind the last member there must be the end mark, and nothing else.

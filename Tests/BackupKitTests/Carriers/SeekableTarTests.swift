@@ -5,15 +5,14 @@ import Testing
 
 /// The `.tar.zst` of ours: frames, index and seek table.
 @Suite struct SeekableTarTests {
-    /// Four frames of 4 MiB: a member over two of them, and small ones in each.
+    /// Members that fill frames together, and such as have theirs for themselves: one of them two.
     private static func pieces() -> [Piece] {
         var random = SeededGenerator(seed: 21)
-        return (0..<8).map { Piece(path: "small \($0).bin", bytes: random.bytes(200_000)) }
-            + [Piece(path: "wide.bin", bytes: random.bytes(6_000_000))]
-            + (8..<40).map { Piece(path: "small \($0).bin", bytes: random.bytes(200_000)) }
+        let sizes = Array(repeating: 200_000, count: 4) + [6_000_000, 65_536, 65_535, 0, 1]
+        return (0..<8).map { Piece(path: "small \($0).bin", bytes: random.bytes(20_000)) }
+            + sizes.enumerated().map { Piece(path: "piece \($0.offset).bin", bytes: random.bytes($0.element)) }
+            + (8..<240).map { Piece(path: "small \($0).bin", bytes: random.bytes(20_000)) }
     }
-
-    private static let frameSize = 4 << 20
 
     /// Offsets of the zstd frames in a file of ours, from its seek table.
     private static func frames(_ bytes: [UInt8]) -> [(packed: Int, unpacked: Int)] {
@@ -25,33 +24,40 @@ import Testing
         return (0..<count).map { (number(start + 8 * $0), number(start + 8 * $0 + 4)) }
     }
 
-    @Test func aDamagedFrameCostsOnlyTheMembersThatTouchIt() throws {
+    @Test func aDamagedFrameCostsOnlyTheMembersThatTouchIt_andALargeMemberItself() throws {
         try withScratch { folder in
             let pieces = Self.pieces()
             try writeCarrier("\(folder)/a", .tarZstandard, pieces)
-            var bytes = try readFile("\(folder)/a")
+            let bytes = try readFile("\(folder)/a")
             let frames = Self.frames(bytes)
-            #expect(frames.count == 5)
+            // One of small members before the large ones, one for each of these but two for the widest, and two behind.
+            #expect(frames.count == 1 + 7 + 2 + 1)
             #expect(frames.last?.unpacked == 0)
-            // The middle of the second frame, which lies inside "wide.bin" and some small ones.
-            bytes[frames[0].packed + frames[1].packed / 2] ^= 0x10
-            try writeFile("\(folder)/b", bytes)
-            let reader = try ArchiveReader(path: "\(folder)/b")
-            let visited = try visitAll(reader)
-            #expect(visited.findings.count == 1)
-            #expect(visited.findings.first?.message.contains("frame 1") == true)
-            #expect(visited.pieces.count + visited.damaged.count == pieces.count)
-            var offset = 0
-            for piece in pieces {
-                let end = offset + 512 + (piece.bytes.count + 511) / 512 * 512
-                let touches = offset < 2 * Self.frameSize && end > Self.frameSize
-                #expect((visited.damaged[piece.path] != nil) == touches, "\(piece.path)")
-                if !touches { #expect(visited.pieces[piece.path] == piece.bytes, "\(piece.path)") }
-                offset = end
+            var (packed, unpacked) = (0, 0)
+            for (number, frame) in frames.dropLast().enumerated() {
+                defer { (packed, unpacked) = (packed + frame.packed, unpacked + frame.unpacked) }
+                var hit = bytes
+                hit[packed + frame.packed / 2] ^= 0x10
+                try writeFile("\(folder)/b", hit)
+                let reader = try ArchiveReader(path: "\(folder)/b")
+                let visited = try visitAll(reader)
+                #expect(visited.findings.count == 1 && visited.findings[0].message.contains("frame \(number),"))
+                #expect(visited.pieces.count + visited.damaged.count == pieces.count)
+                var offset = 0
+                for piece in pieces {
+                    let end = offset + 512 + (piece.bytes.count + 511) / 512 * 512
+                    let touches = offset < unpacked + frame.unpacked && end > unpacked
+                    #expect((visited.damaged[piece.path] != nil) == touches, "\(piece.path)")
+                    if !touches { #expect(visited.pieces[piece.path] == piece.bytes, "\(piece.path)") }
+                    if touches && piece.bytes.count >= 65_536 {
+                        #expect(Array(visited.damaged.keys) == [piece.path])
+                        #expect(code { try reader.read(piece.path) { _ in } } == .damaged)
+                    }
+                    offset = end
+                }
+                #expect(try reader.checkStructure() == visited.findings)
+                try reader.read(number == 0 ? "small 239.bin" : "small 0.bin") { _ in }
             }
-            #expect(try reader.checkStructure() == visited.findings)
-            try reader.read("small 39.bin") { _ in }
-            #expect(code { try reader.read("wide.bin") { _ in } } == .damaged)
         }
     }
 
