@@ -165,7 +165,8 @@ import Testing
         try bench.makeCheapVault(at: "c/v")
         try bench.write(
             "c/config.toml",
-            "store = 'a.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.daily = 14\n[profile.papers]\nstore = '../b.db'\nkeep.within = \"1y\"\n")
+            "store = 'a.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.daily = 14\n[profile.papers]\nstore = '../b.db'\nkeep.within = \"1y\"\n"
+        )
         let shown = try bench.tool(exit: 0, "config", "check", "--config", "c/config.toml", "--profile", "papers")
         #expect(
             shown.stdoutLines == [

@@ -52,7 +52,7 @@ struct BibliographyWriter {
     /// `parts` are the live records of what stands between entries.
     init(parts records: [Record], _ options: Options = Options()) throws {
         self.options = options
-        texts = try SpoolFile(inMemory: 16 << 20)
+        texts = try SpoolFile(inMemory: 4 << 20)
         parts = try BibliographyParts(records)
         macros = MacroMeanings(parts.shown)
     }

@@ -257,7 +257,7 @@ struct StoreLayout {
             digest.add(exported)
             judge(asset, status, found: found, problem)
         }
-        try noteStrayFiles()
+        try noteStrayFiles(among: store.lookForUnknownFiles())
     }
 
     /// The assets that shall be kept, for carriers that read files themselves; what is left out is noted.
@@ -283,9 +283,8 @@ struct StoreLayout {
     }
 
     /// Names the files in the store's folder that no asset stands for.
-    mutating func noteStrayFiles() throws {
-        guard options.kinds.contains(.attachments) else { return }
-        for finding in try store.strayFiles() { note(finding) }
+    mutating func noteStrayFiles(among unknown: Aside<Store.UnknownFiles>?) throws {
+        for finding in try store.strayFiles(among: unknown) { note(finding) }
     }
 
     mutating func omit(_ path: String, _ reason: String) {

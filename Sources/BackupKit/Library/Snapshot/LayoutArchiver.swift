@@ -15,6 +15,7 @@ struct LayoutArchiver {
         fileprivate var layout: StoreLayout
         fileprivate let assets: [Asset]
         fileprivate let source: AssetFiles?
+        fileprivate let unknownFiles: Aside<Store.UnknownFiles>?
         /// Reads all rows once more. The store MUST NOT be touched before it has finished.
         fileprivate let state: Aside<StoreState>?
 
@@ -28,6 +29,7 @@ struct LayoutArchiver {
             layout = try StoreLayout(store, exportOptions)
             assets = try layout.chosenAssets()
             source = try AssetFiles(of: store)
+            unknownFiles = try options.kinds.contains(.attachments) ? store.lookForUnknownFiles() : nil
             state = withState ? Aside { try store.state() } : nil
         }
     }
@@ -63,7 +65,7 @@ struct LayoutArchiver {
         let known = try rows.state?.finish()
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
         let last = views != nil && isSound ? lastTree(layout) : nil
-        try layout.noteStrayFiles()
+        try layout.noteStrayFiles(among: rows.unknownFiles)
         let made = try views == nil ? makeViews(&layout, known) : nil
         let seen = try aside.finish()
         if seen.isUnchanged, var last {

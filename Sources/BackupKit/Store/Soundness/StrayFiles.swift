@@ -3,28 +3,48 @@ extension Store {
     private static let adoptNew =
         "'backup-tool store adopt --new' takes all such files in, 'backup-tool store adopt PATH' one of them"
 
+    /// What lies in the store's folder under names that no attachment had.
+    struct UnknownFiles: Sendable {
+        fileprivate(set) var files: [(path: String, status: FileStatus)] = []
+        fileprivate(set) var obstacles: [Finding] = []
+    }
+
     /// Names them, with the way to take them in.
-    public func strayFiles() throws -> [Finding] {
+    public func strayFiles() throws -> [Finding] { try strayFiles(among: lookForUnknownFiles()) }
+
+    /// Goes through the store's folder on a thread of its own; nil where there is none to go through.
+    func lookForUnknownFiles() throws -> Aside<UnknownFiles>? {
         // A store that nothing can write to may be of a version that lacks these tables.
         guard try !StoreSchema.isOld(database), try FileStatus.ofTarget(treeFolder)?.isDirectory == true else {
-            return []
+            return nil
         }
         // The check of each attachment says so.
-        if FileHandle.isDenied(treeFolder) { return [] }
+        if FileHandle.isDenied(treeFolder) { return nil }
         var known = Set(Self.ownFolders.map { ByteName($0) })
         let paths = try database.prepare("SELECT path FROM asset")
         while try paths.step() { known.insert(ByteName(paths.text(0))) }
-        var found = try lateChanges()
+        return Aside { [known, treeFolder] in
+            var unknown = UnknownFiles()
+            try Directory.walk(
+                treeFolder, skip: { known.contains(ByteName($0)) },
+                obstacle: { unknown.obstacles.append(Self.outOfReach($0, $1)) }
+            ) { path, status in
+                if !status.isDirectory, !EntryName.isClutter(path) { unknown.files.append((path, status)) }
+            }
+            return unknown
+        }
+    }
+
+    /// Those of them that are not about to be known.
+    func strayFiles(among unknown: Aside<UnknownFiles>?) throws -> [Finding] {
+        guard let unknown = try unknown?.finish() else { return [] }
+        var found = try lateChanges() + unknown.obstacles
         var newest: SQLite?
-        try Directory.walk(
-            treeFolder, skip: { known.contains(ByteName($0)) }, obstacle: { found.append(Self.outOfReach($0, $1)) }
-        ) { path, status in
-            guard !status.isDirectory, !EntryName.isClutter(path), try !Self.hasRow(of: path, in: database)
-            else { return }
+        for (path, status) in unknown.files where try !Self.hasRow(of: path, in: database) {
             // A writer may have brought it since this transaction began.
             if try newest == nil && FileStatus.ofName(self.path) != nil { newest = try Self.connectReader(self.path) }
-            if let newest, try Self.hasRow(of: path, in: newest) { return }
-            guard try FileStatus.ofName("\(treeFolder)/\(path)") != nil else { return }
+            if let newest, try Self.hasRow(of: path, in: newest) { continue }
+            guard try FileStatus.ofName("\(treeFolder)/\(path)") != nil else { continue }
             found.append(Self.stray(path, status))
         }
         return found
