@@ -107,22 +107,20 @@ final class Workbench {
         at calls: String, times: Int? = nil, _ words: [String], test: String = #function,
         after: (_ place: String) throws -> Void
     ) throws {
-        func run(_ options: String...) throws {
+        func run(_ options: [String]) throws {
             _ = try runProcess(
                 ["strace", "-f", "-qq", "-o", "trace"] + options + [try productsDirectory() + "/backup-tool"] + words,
                 environment: environment, in: folder)
         }
         try shell("rm -rf keep; cp -a v keep")
-        try run("-e", "trace=\(calls)")
-        let total = try text("trace").split(separator: "\n").count
-        #expect(total > 20)
-        var random = SeededGenerator(seed: testSeed())
-        let some = Workbench.isTorture ? nil : times.map { (0..<$0).map { _ in 1 + random.below(total) } }
-        for number in some ?? Array(1...total) {
+        try run(["-e", "trace=\(calls)"])
+        let steps = TracedStep.all(in: try text("trace"))
+        #expect(steps.count > 20)
+        for step in times.map(steps.chosen) ?? steps {
             countRounds(1, test)
             try shell("rm -rf v; cp -a keep v")
-            try run("-e", "inject=\(calls):signal=KILL:when=\(number)")
-            try after("call \(number) of \(total)")
+            try run(step.kill)
+            try after("\(step)")
         }
     }
 

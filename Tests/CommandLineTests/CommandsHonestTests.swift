@@ -437,22 +437,24 @@ struct CommandsFullDiskTests {
         let words = ["restore", "good.tar.zst", "--mode", "replace"]
         let before = try bench.digest()
         try bench.shell("mkdir keep; cp -a store.db* keep")
-        func run(_ options: String...) throws -> ProcessResult {
+        func run(_ options: [String]) throws -> ProcessResult {
             try runProcess(
                 ["strace", "-f", "-qq", "-o", "trace"] + options + [try productsDirectory() + "/backup-tool"] + words,
                 environment: testEnvironment(["BACKUP_TOOL_STORE": "store.db", "TMPDIR": bench.path("tmp")]),
                 in: bench.folder)
         }
-        _ = try run("-e", "trace=\(Self.calls)")
+        _ = try run(["-e", "trace=\(Self.calls)"])
         let after = try bench.digest()
         #expect(before != after)
-        let total = try bench.text("trace").split(separator: "\n").count
+        let steps = TracedStep.all(in: try bench.text("trace"))
         var random = SeededGenerator(seed: testSeed())
-        let places = Workbench.isTorture ? Array(1...total) : (0..<12).map { _ in total - random.below(min(total, 30)) }
+        let total = steps.count
+        let places =
+            Workbench.isTorture ? Array(0..<total) : (0..<12).map { _ in total - 1 - random.below(min(total, 30)) }
         for place in Set(places).sorted() {
             countRounds()
             try bench.shell("rm -rf store.db*; cp -a keep/* .")
-            let said = try run("-e", "inject=\(Self.calls):error=ENOSPC:when=\(place)+")
+            let said = try run(TracedStep.failing(from: place, of: steps, error: "ENOSPC"))
             let isDone = said.status != 1
             #expect(try bench.digest() == (isDone ? after : before), "call \(place) of \(total): \(said)")
             #expect([0, 1, 3].contains(said.status), "call \(place) of \(total): \(said)")

@@ -572,22 +572,26 @@ import Testing
     }
 
     /// Killed somewhere in the middle, a run leaves nothing that the next one does not put right.
-    @Test(arguments: Workbench.isTorture ? Array(1...60) : [3, 14, 27, 40])
-    func aRunThatIsKilledIsMadeUpForByTheNext(number: Int) throws {
-        countRounds()
-        guard (try? runProcess(["strace", "-V"]))?.status == 0 else { return }
+    @Test func aRunThatIsKilledIsMadeUpForByTheNext() throws {
         let bench = try bench()
         _ = try run(bench, exit: 0)
-        try bench.shell("printf '@misc{c%s, title={C}}\\n' \(number) > more.bib; \"$T\" -q import more.bib")
-        try bench.shell(
-            """
-            strace -f -qq -o /dev/null -e trace=fsync,renameat2,rename,unlink \\
-                -e inject=fsync,renameat2,rename,unlink:signal=KILL:when=\(number) \\
-                "$T" -q run --config c/nightly.toml || true
-            """)
-        _ = try run(bench, exit: 0)
-        #expect(try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")["ok"]?.bool == true)
-        try judge(bench)
+        try bench.write("more.bib", "@misc{c, title={C}}\n")
+        try bench.shell("\"$T\" -q import more.bib; mkdir keep; cp -a c v store.db* keep")
+        func killed(_ options: [String]) throws {
+            try bench.shell("rm -rf c v store.db*; cp -a keep/* .")
+            try bench.shell(
+                "strace -f -qq -o trace \(options.joined(separator: " ")) \"$T\" -q run --config c/nightly.toml || true"
+            )
+        }
+        try killed(["-e", "trace=fsync,fdatasync,renameat2,rename,unlink,link,linkat"])
+        for step in TracedStep.all(in: try bench.text("trace")).chosen(4) {
+            countRounds()
+            try killed(step.kill)
+            _ = try run(bench, exit: 0)
+            let drills = try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")
+            #expect(drills["ok"]?.bool == true, "\(step)")
+            try judge(bench)
+        }
     }
 }
 

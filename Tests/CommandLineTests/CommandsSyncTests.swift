@@ -178,19 +178,27 @@ private func syncBench() throws -> Workbench {
     func digest(_ store: String) throws -> String {
         try bench.tool(exit: 0, "store", "digest", "--store", store, "--only", kinds).stdout
     }
-    var random = SeededGenerator(seed: testSeed())
-    for round in 0..<(Workbench.isTorture ? 60 : 4) {
-        countRounds()
+    func reset() throws {
         try bench.shell(
             """
             rm -rf hub.db hub.db-* hub.db.assets A.db* B.db*
             cp -a keepA.db A.db; cp -a keepA.db.assets A.db.assets; cp -a keepB.db B.db; cp -a keep.db hub.db
             mkdir B.db.assets
             """)
-        for store in ["A.db", "B.db"] {
-            let number = 1 + random.below(store == "A.db" ? 160 : 260)
-            _ = try run(store, ["-e", "inject=\(calls):signal=KILL:when=\(number)"])
-            #expect(try bench.shell("sqlite3 hub.db 'PRAGMA integrity_check'") == "ok\n", "round \(round), \(number)")
+    }
+    try reset()
+    let steps = try ["A.db", "B.db"].map { store in
+        _ = try run(store, ["-e", "trace=\(calls)"])
+        return (store: store, all: TracedStep.all(in: try bench.text("trace")))
+    }
+    var random = SeededGenerator(seed: testSeed())
+    for round in 0..<(Workbench.isTorture ? 60 : 4) {
+        countRounds()
+        try reset()
+        for (store, all) in steps {
+            let step = all[random.below(all.count)]
+            _ = try run(store, step.kill)
+            #expect(try bench.shell("sqlite3 hub.db 'PRAGMA integrity_check'") == "ok\n", "round \(round), \(step)")
             #expect([0, 3].contains(try bench.tool("sync", "--store", store).status))
         }
         #expect(try digest("A.db") == digest("B.db"), "round \(round)")

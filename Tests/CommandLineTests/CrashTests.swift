@@ -87,17 +87,18 @@ private final class CrashStage {
         try bench.shell("rm -rf store.db* out.* .out*; cp -a keep.db store.db; cp -a keep.assets store.db.assets")
     }
 
-    /// How many of these system calls the command makes.
-    func count(_ calls: String) throws -> Int {
+    /// The command's steps that are such system calls.
+    func steps(_ calls: String) throws -> [TracedStep] {
         try reset()
         _ = try Self.run(words, bench, ["-e", "trace=\(calls)"])
-        return try bench.text("trace").split(separator: "\n").count
+        return TracedStep.all(in: try bench.text("trace"))
     }
 
-    /// Kills the command at one of these system calls, and judges what is left.
-    func kill(at number: Int, of calls: String, _ place: String) throws {
+    /// Kills the command at one of its steps, and judges what is left.
+    func kill(at step: TracedStep) throws {
+        let place = "\(command.rawValue), \(step)"
         try reset()
-        _ = try Self.run(words, bench, ["-e", "inject=\(calls):signal=KILL:when=\(number)"])
+        _ = try Self.run(words, bench, step.kill)
         // A reader finds one of the two states at once, without any repair.
         let found = try Self.state(command, bench)
         #expect(found == before.digest || found == after.digest, "\(place)")
@@ -127,18 +128,17 @@ private final class CrashStage {
     }
 }
 
-/// SIGKILL at a system call, chosen by number and so at places that no timer finds.
+/// SIGKILL at some of the system calls, and so at places that no timer finds.
 @Test(arguments: CrashedCommand.allCases)
 func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
     let calls =
         "openat,openat2,write,pwrite64,fsync,fdatasync,renameat2,rename,link,unlink,unlinkat,mkdir,mkdirat,ftruncate,utimensat,rmdir"
     let stage = try CrashStage(command)
-    let total = try stage.count(calls)
+    let steps = try stage.steps(calls)
     var random = SeededGenerator(seed: testSeed())
-    for round in 0..<(isTorture ? 50 : 6) {
+    for _ in 0..<(isTorture ? 50 : 6) {
         countRounds()
-        let number = 1 + random.below(total)
-        try stage.kill(at: number, of: calls, "\(command.rawValue), call \(number) of \(total), round \(round)")
+        try stage.kill(at: steps[random.below(steps.count)])
     }
 }
 
@@ -147,12 +147,11 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
 func killedAtEveryStep_aReplaceOrUndoLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
     let calls = "rename,renameat,renameat2,link,linkat,unlink,unlinkat,pwrite64,fsync,fdatasync"
     let stage = try CrashStage(command)
-    let total = try stage.count(calls)
-    #expect(total > 20)
-    var random = SeededGenerator(seed: testSeed())
-    for number in isTorture ? Array(1...total) : (0..<3).map({ _ in 1 + random.below(total) }) {
+    let steps = try stage.steps(calls)
+    #expect(steps.count > 20)
+    for step in steps.chosen(3) {
         countRounds()
-        try stage.kill(at: number, of: calls, "\(command.rawValue), step \(number) of \(total)")
+        try stage.kill(at: step)
     }
 }
 
@@ -196,19 +195,15 @@ func killedAtEveryStep_aReplaceOrUndoLeavesTheOldStateOrTheNewOne(_ command: Cra
     let all = ["unlinkat", "renameat", "fdatasync"] + (Workbench.isTorture ? ["renameat2", "fsync", "pwrite64"] : [])
     try reset()
     try run(["-e", "trace=\(all.joined(separator: ","))"])
-    let trace = try bench.text("trace")
+    let steps = TracedStep.all(in: try bench.text("trace"))
     let new = try state()
     #expect(old[0] != new[0])
-    // strace counts each call for itself.
-    for call in all {
-        let total = trace.split(separator: "\n").count { $0.contains(" \(call)(") }
-        #expect(total > 1, "\(call)")
-        for number in 1...max(1, total) {
-            try reset()
-            try run(["-e", "inject=\(call):signal=KILL:when=\(number)"])
-            let found = try state()
-            #expect(found == old || found == new, "\(call) \(number) of \(total): \(found)")
-        }
+    for call in all { #expect(steps.count { $0.call == call } > 1, "\(call)") }
+    for step in steps {
+        try reset()
+        try run(step.kill)
+        let found = try state()
+        #expect(found == old || found == new, "\(step): \(found)")
     }
 }
 

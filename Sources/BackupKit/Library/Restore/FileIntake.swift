@@ -15,7 +15,13 @@ struct FileIntake {
         intake.takesRecords = true
         let store = intake.store
         store.takesBackup = true
-        store.backup = IncomingBackup { [self] in try forEachPublication(of: path, $0) }
+        store.backup = IncomingBackup(
+            { [self] in try forEachPublication(of: path, $0) },
+            publication: { [self] number in
+                var found: Record?
+                try forEachLine(of: path) { if $0.number == number { found = Self.publication($0) } }
+                return found
+            })
         defer { (store.takesBackup, store.backup, store.aliveInBackup) = (false, nil, []) }
         try intake.noteKeysKept()
         var doubtful: [Record] = []
@@ -68,13 +74,15 @@ struct FileIntake {
     }
 
     /// Deleted ones, too. What cannot be read is named by who takes it.
-    private func forEachPublication(of path: String, _ body: (Record) throws -> Void) throws {
+    func forEachPublication(of path: String, _ body: (Record, _ line: Int) throws -> Void) throws {
         try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, let record = try? Record(parsing: bytes),
-                record.type == RecordType.publication
-            else { return }
-            try body(record)
+            if let record = Self.publication(line) { try body(record, line.number) }
         }
+    }
+
+    private static func publication(_ line: LineReader.Line) -> Record? {
+        guard let bytes = line.bytes, let record = try? Record(parsing: bytes) else { return nil }
+        return record.type == RecordType.publication ? record : nil
     }
 
     func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {

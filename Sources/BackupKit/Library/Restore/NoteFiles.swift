@@ -37,7 +37,7 @@ extension FileIntake {
     /// the same.
     func noteIDsOfWorks(_ named: Set<ByteName>, in path: String, isLeftOut: (Record) -> Bool) throws {
         guard !named.isEmpty else { return }
-        try forEachPublication(of: path) { record in
+        try forEachPublication(of: path) { record, _ in
             if named.contains(ByteName(record.idInLinks)), isLeftOut(record) { try intake.noteNewID(of: record) }
         }
     }
@@ -45,20 +45,11 @@ extension FileIntake {
     /// The publications of a backup by their keys, as the store calls them.
     private func works(ofRecords path: String) throws -> [String: [String]] {
         var works: [String: [String]] = [:]
-        try forEachPublication(of: path) { record in
+        try forEachPublication(of: path) { record, _ in
             guard !record.isDeleted, let key = CiteKeys.key(of: record) else { return }
             works[key, default: []].append(intake.newIDs[record.localID] ?? record.localID)
         }
         return works
-    }
-
-    private func forEachPublication(of path: String, _ body: (Record) throws -> Void) throws {
-        try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),
-                record.type == RecordType.publication
-            else { return }
-            try body(record)
-        }
     }
 
     /// `works`: the publications of the same source, by their keys.
