@@ -88,6 +88,64 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// I577. Whether the wanted file lies in the damaged part or not.
+    @Test(arguments: ["a", "b"]) func aRepairOfAFileFromADamagedBackup_saysThatItIsDamaged(name: String) throws {
+        let bench = try Workbench()
+        try bench.python("import os\nfor n in 'ab': open(n + '.pdf', 'wb').write(os.urandom(90000))")
+        try bench.write("a.bib", "@misc{a, title={A}, file={:a.pdf:PDF}}\n@misc{b, title={B}, file={:b.pdf:PDF}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool(exit: 0, "export", "-o", "e.tar.zst")
+        try bench.python(
+            """
+            archive = bytearray(open('e.tar.zst', 'rb').read())
+            archive[archive.index(open('b.pdf', 'rb').read()[70000:70016])] ^= 1
+            open('e.tar.zst', 'wb').write(archive)
+            """)
+        try bench.shell("rm store.db.assets/Attachments/\(name).pdf")
+        let told = try bench.tool(exit: name == "a" ? 3 : 4, "store", "repair", "--from", "e.tar.zst").stderr
+        #expect(told.contains("is damaged itself"), "\(told)")
+        #expect(try bench.exists("store.db.assets/Attachments/\(name).pdf") == (name == "a"))
+    }
+
+    /// I817. One flipped bit of an archive that is read from front to back.
+    @Test func aFileThatNothingVouchesFor_isNamed() throws {
+        let bench = try Workbench()
+        try bench.python(
+            """
+            import random
+            r = random.Random(1)
+            words = "alpha beta gamma delta the of and restore backup".split()
+            for n in "abcd": open(n + ".txt", "w").write(" ".join(r.choice(words) for _ in range(3000)))
+            """)
+        try bench.write("a.bib", "abcd".map { "@misc{\($0), title={\($0)}, file={:\($0).txt:TXT}}\n" }.joined())
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool(exit: 0, "export", "-o", "e.tar.gz")
+        let bytes = try bench.bytes("e.tar.gz")
+        var random = SeededGenerator(seed: testSeed())
+        var wrong = 0
+        for _ in 0..<(isTorture ? 300 : 30) {
+            countRounds()
+            var flipped = bytes
+            flipped[random.below(bytes.count)] ^= 1 << UInt8(random.below(8))
+            try bench.write("x.tar.gz", flipped)
+            try bench.shell("rm -rf out new.db*")
+            let restored = try bench.tool(
+                "restore", "x.tar.gz", "--allow-damage", "--create", "--store", "new.db", "-v")
+            let extracted = try bench.tool("restore", "x.tar.gz", "--allow-damage", "--to", "out", "-v")
+            for (folder, told) in [("new.db.assets", restored), ("out", extracted)] where try bench.exists(folder) {
+                for file in try bench.files(folder) where file.hasSuffix(".txt") {
+                    let name = String(file.split(separator: "/").last ?? "")
+                    guard try bench.exists(name), try bench.bytes("\(folder)/\(file)") != bench.bytes(name) else {
+                        continue
+                    }
+                    wrong += 1
+                    #expect(told.status == 3 && told.stderr.contains("\(name)"), "\(folder)/\(file): \(told)")
+                }
+            }
+        }
+        #expect(wrong > 0)
+    }
+
     /// A flipped bit of a compressed archive hides its manifest, and nothing vouches for the files before it.
     @Test(arguments: ["a.tar.gz", "a.tar.xz", "a.tar.zst"])
     func whatNothingVouchesFor_replacesNoFile(backup: String) throws {

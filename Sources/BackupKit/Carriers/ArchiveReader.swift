@@ -68,7 +68,7 @@ enum ArchiveMagic {
             if head.isEmpty {
                 throw BackupError(.damaged, "is empty", at: file.path, remedy: "it was cut off, or never written")
             }
-            if let format = format(head) { return format }
+            if let format = try format(head) ?? (FrameTable.ends(file) ? .tarZstandard : nil) { return format }
             // A file that is named like an archive, or has an unknown beginning, may be a damaged archive.
             let mayBeOne = CarrierFormat(fileName: file.path) != nil
             if isText(head) {

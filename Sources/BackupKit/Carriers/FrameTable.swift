@@ -55,6 +55,12 @@ struct FrameTable: Sendable {
 
     init() {}
 
+    /// Whether the last bytes of a file are those of a table, whatever it begins with.
+    static func ends(_ file: FileHandle) throws -> Bool {
+        var magic = try ByteFields(file, at: file.status().size - 4, count: 4)
+        return magic.number(UInt32.self) == footerMagic
+    }
+
     /// The table at the end of a file; nil when there is none that fits the file to the byte.
     init?(readingFrom file: FileHandle) throws {
         let size = try file.status().size

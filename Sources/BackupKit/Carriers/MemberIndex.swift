@@ -8,6 +8,8 @@ struct MemberIndex: Sendable {
     static let skippableMagic: UInt32 = 0x184D_2A5D
     private static let mark = Array("BKTINDX1".utf8)
     private static let headerSize = 12
+    /// Two blocks of zeros behind the last member.
+    private static let endMarkSize: Int64 = 1024
     private static let entrySize = 26
     /// A larger index is not written, and not read: it would have to be held in memory.
     private static let sizeMax = 96 << 20
@@ -105,7 +107,9 @@ struct MemberIndex: Sendable {
     private mutating func readStarts(tarSize: Int64) -> Bool {
         var fields = ByteFields(bytes)
         guard let count = fields.number(UInt32.self), let end = fields.number(UInt64.self),
-            Int(count) <= fields.remaining / Self.entrySize, end <= UInt64(tarSize)
+            Int(count) <= fields.remaining / Self.entrySize,
+            // The frames' own sizes have no checksum: one that is wrong shows here.
+            Int64(exactly: end) == tarSize - Self.endMarkSize
         else { return false }
         starts.reserveCapacity(Int(count))
         var earliest: UInt64 = 0

@@ -61,6 +61,29 @@ import Testing
         }
     }
 
+    /// The magic number in front, and the table behind, say nothing that cannot be had otherwise.
+    @Test func aWrongBitOutsideOfTheFrames_costsNothing_andOneInTheMagicNumberItsFrame() throws {
+        try withScratch { folder in
+            let pieces = Self.pieces()
+            try writeCarrier("\(folder)/a", .tarZstandard, pieces)
+            let bytes = try readFile("\(folder)/a")
+            let frames = Self.frames(bytes)
+            let first = pieces.prefix { $0.path.hasPrefix("small") }.count
+            let table = bytes.count - 17 - 8 * frames.count
+            for place in Array(0..<4) + Array(table..<bytes.count) {
+                var hit = bytes
+                hit[place] ^= UInt8(1) << UInt8(place % 8)
+                try writeFile("\(folder)/b", hit)
+                let visited = try visitAll("\(folder)/b")
+                #expect(visited.pieces.count == pieces.count - (place < 4 ? first : 0), "byte \(place)")
+                #expect(
+                    visited.pieces.allSatisfy { path, bytes in pieces.contains { $0.path == path && $0.bytes == bytes }
+                    })
+                #expect(!visited.isClean, "byte \(place)")
+            }
+        }
+    }
+
     @Test func withoutTheIndexItIsReadFromFrontToBack() throws {
         try withScratch { folder in
             let pieces = Self.pieces()

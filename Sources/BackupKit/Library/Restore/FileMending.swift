@@ -21,7 +21,12 @@ enum FileMending {
                 return (mended, summary: JSON.object([JSON.Member("files", JSON(mended.steps.count))]).compact)
             }.result
             if !dryRun { try store.forgetBatches(of: Store.mendBatch) }
-            return mended
+            guard found.isDamaged, !mended.steps.isEmpty else { return mended }
+            let warning = Finding(
+                .archiveDamaged, .warning, path,
+                "is damaged itself; the files that it gave are those that the store remembers",
+                remedy: "\(TypedCommand.quoted("verify", [path])) says what is wrong with it")
+            return (mended.steps, mended.left + [warning])
         }
     }
 
@@ -47,7 +52,7 @@ enum FileMending {
                 try store.setFacts(of: file)
                 note(asset.path, "has the digest of its file again, which is the one in the backup")
             } else {
-                left.append(afterBackup(finding))
+                left.append(finding.afterBackup(isDamaged: backup.isDamaged))
             }
         }
         for path in unknown.sorted(by: { precedesBytewise($0.text, $1.text) }) {
@@ -57,14 +62,6 @@ enum FileMending {
         }
         // What an app had written over a file is kept beside it.
         return (steps, left + store.fileFindings)
-    }
-
-    /// What a backup was asked for and does not have, no second repair from it mends.
-    private static func afterBackup(_ finding: Finding) -> Finding {
-        guard let remedy = finding.remedy, remedy.contains(StoreRemedy.repairFile) else { return finding }
-        return Finding(
-            finding.code, finding.severity, finding.subject, "\(finding.message); this backup does not have it",
-            remedy: remedy.replacing(StoreRemedy.repairFile, with: "name another backup with --from"))
     }
 
     private static func harmedFiles(of store: Store) throws -> [Harmed] {
@@ -105,6 +102,8 @@ enum FileMending {
         var copies: [SHA256Digest: String] = [:]
         /// The wanted files, as far as they are sound in the backup.
         var files: [ByteName: Asset] = [:]
+        /// Whether something is wrong with the backup.
+        var isDamaged = false
     }
 
     private static func files(
@@ -125,6 +124,7 @@ enum FileMending {
         // The backup says itself that they were damaged when it was made.
         let rotten = Set(layout.gaps([.attachments]).filter { $0.code == .digestMismatch }.map { ByteName($0.subject) })
         var found = Found()
+        found.isDamaged = layout.isDamaged || staged.findings.contains { $0.severity == .damage }
         for (entry, facts) in staged.files where layout.role(of: entry) == .attachment {
             let path = ByteName(name(entry))
             let isSound = layout.expected[entry].map { $0.digest == facts.digest } ?? true
@@ -155,5 +155,16 @@ enum FileMending {
             }
         }
         return found
+    }
+}
+
+extension Finding {
+    /// What a backup was asked for and does not have, no second repair from it mends.
+    fileprivate func afterBackup(isDamaged: Bool) -> Finding {
+        guard let remedy, remedy.contains(StoreRemedy.repairFile) else { return self }
+        let lack = isDamaged ? "is damaged itself, and has no sound version of it" : "does not have it"
+        return Finding(
+            code, severity, subject, "\(message); this backup \(lack)",
+            remedy: remedy.replacing(StoreRemedy.repairFile, with: "name another backup with --from"))
     }
 }

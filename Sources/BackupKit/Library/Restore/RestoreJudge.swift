@@ -2,10 +2,22 @@
 /// was written, and more publications than imbib has counted.
 extension Restorer {
     static func judge(_ layout: OpenedLayout, _ staged: Staging.Result, _ kinds: Set<Kind>) -> [Finding] {
-        (layout.findings + layout.gaps(kinds).filter { !staged.passedOver.contains(layout.prefix + $0.subject) }
+        let found =
+            layout.findings + layout.gaps(kinds).filter { !staged.passedOver.contains(layout.prefix + $0.subject) }
             + staged.findings.filter { finding in
                 finding.severity == .damage || finding.severity == .warning && finding.code != .countMismatch
-            }).withoutRepeats
+            }
+        return (found + (found.contains { $0.severity == .damage } ? unproved(layout, staged) : [])).withoutRepeats
+    }
+
+    /// Files that a damaged backup gives without saying what they should be.
+    private static func unproved(_ layout: OpenedLayout, _ staged: Staging.Result) -> [Finding] {
+        guard layout.manifest.isMissing else { return [] }
+        return staged.files.keys.filter { layout.expected[$0] == nil && !layout.isClutter($0) }.sorted().map {
+            Finding(
+                .manifestMissing, .warning, $0, "comes from a damaged backup, and no checksum vouches for it",
+                remedy: "compare it with an older backup")
+        }
     }
 }
 
