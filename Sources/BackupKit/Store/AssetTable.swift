@@ -215,10 +215,14 @@ extension Store {
         switch outcome {
         case .unchanged, .known: break
         case .added:
-            if let broken = try asset(incoming.path) { try removeAsset(broken, for: incoming.digest) }
+            let broken = try asset(incoming.path)
+            if let broken { try removeAsset(broken, for: incoming.digest) }
             try insert(incoming, from: staged)
-            // A sync brings the decision along.
-            if currentBatch?.kind != Self.syncBatch { try reopenConflict(of: incoming.path) }
+            // A sync brings the decision along, and the file of a record that others have deleted.
+            if currentBatch?.kind != Self.syncBatch {
+                try reopenConflict(of: incoming.path)
+                if broken == nil { try forgetOwners(ofGone: incoming.path) }
+            }
         case .conflict(let path):
             try placeAsset(incoming, from: staged, as: path)
         }
@@ -226,10 +230,11 @@ extension Store {
     }
 
     /// Takes a file into the store beside another one of its name, under a name that is free.
-    func placeAsset(_ incoming: Asset, from staged: String?, as path: String) throws {
+    func placeAsset(_ incoming: Asset, from staged: String?, as path: String, ofOneFile: Bool = true) throws {
         try insert(incoming.renamed(path), from: staged)
         try noteConflict(
-            kind: Conflict.attachment, subject: incoming.path, existing: incoming.path, incoming: path)
+            kind: Conflict.attachment, subject: incoming.path, existing: incoming.path, incoming: path,
+            ofOneFile: ofOneFile)
     }
 
     func insert(_ asset: Asset, from staged: String?) throws {

@@ -164,8 +164,9 @@ extension Store {
         let temporary = "\(Self.incomingFolder)/\(RandomID.make())"
         for path in [target, temporary] { try assets.createFolders(above: path, durably: true) }
         do {
-            // Apps write into the files of the folder, and an undo shall not find that.
-            try AtomicFile.duplicate(blob, as: temporary, below: assets, isCopy: isNeededByUndo(digest))
+            // Apps write into the files of the folder, and neither an undo nor another attachment shall find that.
+            let isCopy = try waiting.names > 1 || isNeededByUndo(digest)
+            try AtomicFile.duplicate(blob, as: temporary, below: assets, isCopy: isCopy)
             try AtomicFile.publish("\(assetFolder)/\(temporary)", as: target, below: assets)
         } catch {
             try? assets.remove(temporary)

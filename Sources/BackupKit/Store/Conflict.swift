@@ -20,6 +20,8 @@ public struct Conflict: Sendable, Equatable {
     let fileDecision: FileDecision?
     /// Whether two devices have decided differently about two files, and what counts is not carried out yet.
     let isContested: Bool
+    /// Whether two files may be versions of one. Else two devices had nothing in common but the name.
+    let isOfOneFile: Bool
     let recordID: RecordID
 
     public var isAboutAssets: Bool { kind != Self.publication }
@@ -29,7 +31,7 @@ public struct Conflict: Sendable, Equatable {
     private static let (kindField, worksField, decisionField) = ("kind", "works", RecordType.decisionField)
     /// What stands in the fields of a record that somebody has decided.
     static let decisionMark = "\"\(RecordType.decisionField)\""
-    private static let contestedField = "contested"
+    private static let (contestedField, unrelatedField) = ("contested", "unrelated")
     private static let keepBoth = FileDecision.Choice.keepBoth.rawValue
     static let localPrefix = "local:"
 
@@ -48,20 +50,23 @@ public struct Conflict: Sendable, Equatable {
         fileDecision = decision.flatMap { FileDecision($0) }
         isDecided = fileDecision != nil || Fields.string(Self.decisionField, in: fields) == Self.keepBoth
         isContested = fields.contains { $0.name == Self.contestedField }
+        isOfOneFile = !fields.contains { $0.name == Self.unrelatedField }
         recordID = record.id
     }
 
     /// The same record for the same two works, whoever of them was there first.
     static func record(
-        kind: String, existing: String, incoming: String, zone: String, isLocalOnly: Bool, at time: Timestamp
+        kind: String, existing: String, incoming: String, zone: String, isLocalOnly: Bool, ofOneFile: Bool = true,
+        at time: Timestamp
     ) -> Record {
         let kind = kind == publication ? kind : attachment
         let name = "conflict-\(DeterministicName.of([kind] + [existing, incoming].sorted(by: precedesBytewise)))"
         // The record of other devices, should there be one, is not ours to stand for.
         let id = RecordID(zone: zone, name: isLocalOnly ? localPrefix + name : name)
-        let fields = [
-            Field(kindField, .string(kind)), Field(worksField, .array([.string(existing), .string(incoming)])),
-        ]
+        let fields =
+            [
+                Field(kindField, .string(kind)), Field(worksField, .array([.string(existing), .string(incoming)])),
+            ] + (ofOneFile ? [] : [Field(unrelatedField, true)])
         return Record(
             id: id, type: RecordType.conflict, localID: id.name, fields: Fields.text(fields), createdAt: time,
             modifiedAt: time, isLocalOnly: isLocalOnly)

@@ -159,7 +159,7 @@ extension Store {
     /// Notes that two works clash, unless that is noted already, be it decided or not: then it returns false. Must run
     /// inside `write`.
     @discardableResult public func noteConflict(
-        kind: String, subject: String, existing: String, incoming: String
+        kind: String, subject: String, existing: String, incoming: String, ofOneFile: Bool = true
     ) throws -> Bool {
         if sameBytes(existing, incoming) { return false }
         let place = try conflictPlace(kind, existing, incoming)
@@ -167,7 +167,7 @@ extension Store {
         if try hasConflict(kind: kind, existing, incoming, zone: place.zone) { return false }
         var record = Conflict.record(
             kind: kind, existing: existing, incoming: incoming, zone: place.zone, isLocalOnly: place.isLocalOnly,
-            at: now())
+            ofOneFile: ofOneFile, at: now())
         let before = try self.record(record.id)
         if let before {
             guard before.record.type == RecordType.conflict else { return false }

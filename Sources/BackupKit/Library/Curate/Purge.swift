@@ -285,7 +285,7 @@ public struct Purge {
     private mutating func removeFiles() throws {
         try noteFilesOfDeleted()
         guard !files.isEmpty || !takenBack.isEmpty else { return }
-        for conflict in try store.conflictsOfFiles() {
+        for conflict in try store.conflictsOfFiles() where conflict.isOfOneFile {
             let paths = [conflict.existing, conflict.incoming]
             let owners = paths.compactMap { files[$0] }
             if !owners.isEmpty { note(paths, of: owners.reduce([]) { $0.union($1) }) }

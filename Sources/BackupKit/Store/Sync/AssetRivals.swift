@@ -195,9 +195,10 @@ extension Synchronizer {
         var moved: [ByteName: String] = [:]
         let waiting = try files.isEmpty ? [] : store.conflicts().filter(\.isAboutAssets)
         for (number, mine) in files.enumerated() {
+            let isVersion = try !strangers.contains(ByteName(mine.path)) && store.hubAsset(mine.path)?.base != nil
             let copy = try setAside(mine, as: "ours-\(number)", in: folder)
             let changed = try store.removeAsset(mine)
-            if let path = try (copy == nil ? changed : nil) ?? keep(mine, from: copy) {
+            if let path = try (copy == nil ? changed : nil) ?? keep(mine, from: copy, ofOneFile: isVersion) {
                 moved[ByteName(mine.path)] = path
             }
         }
@@ -244,14 +245,14 @@ extension Synchronizer {
 
     /// Keeps a file under a name beside the one that has its path now. Returns that name, also of a file that is not in the
     /// store's folder. Nil where it needs none.
-    private func keep(_ mine: Asset, from copy: String?) throws -> String? {
+    private func keep(_ mine: Asset, from copy: String?, ofOneFile: Bool = true) throws -> String? {
         guard let path = try store.nameOnLeaving(mine) else { return nil }
         if try store.hasAsset(path) { return path }
         guard let copy else {
             try addLost(mine, as: path)
             return path
         }
-        try store.placeAsset(mine, from: copy, as: path)
+        try store.placeAsset(mine, from: copy, as: path, ofOneFile: ofOneFile)
         result.findings.append(
             Finding(.conflict, .warning, mine.path, "differs from the hub's file of that name; ours is kept as \(path)")
         )

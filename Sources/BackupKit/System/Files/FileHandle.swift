@@ -211,6 +211,8 @@ public struct FileStatus: Sendable, Equatable {
     public let changedNanoseconds: Int64
     public let inode: UInt64
     public let device: UInt64
+    /// How many names it has.
+    public let names: UInt64
     public let mode: UInt32
     public let owner: UInt32
     public let group: UInt32
@@ -221,6 +223,7 @@ public struct FileStatus: Sendable, Equatable {
         changedNanoseconds = Self.nanoseconds(raw.st_ctim)
         inode = UInt64(raw.st_ino)
         device = UInt64(raw.st_dev)
+        names = UInt64(raw.st_nlink)
         mode = raw.st_mode
         owner = raw.st_uid
         group = raw.st_gid
