@@ -62,6 +62,29 @@ import Testing
         for store in ["A.db", "B.db"] { try bench.tool(exit: 0, "store", "check", "--store", store) }
     }
 
+    /// I818. Both devices have a file of that work, and one of them a file whose name differs only in case.
+    @Test func aFileThatGetsANumber_takesNoNameThatTheHubHas() throws {
+        let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+        for device in ["A", "B"] {
+            try bench.write("\(device)/r.bib", "@misc{k, title={Two}, author={Roe, Ann}, file={:p.pdf:PDF}}\n")
+            try bench.write("\(device)/p.pdf", "of \(device)")
+        }
+        try bench.write("A/P.pdf", "another one")
+        try bench.shell(
+            """
+            $T -q hub init hub.db
+            for d in A B; do $T -q import --store $d.db --create $d/r.bib --attachments $d || true; done
+            """)
+        try sync(bench, "ABABA")
+        for store in ["A.db", "B.db"] {
+            let links = try bench.shell(
+                "sqlite3 \(store) \"SELECT value FROM record, json_each(fields, '$.linkedFiles') WHERE record.type = 'Publication'\""
+            )
+            let linked = try links.split(separator: "\n").map { try bench.text("\(store).assets/\($0)") }
+            #expect(linked.sorted() == ["of A", "of B"], "\(store): \(links)")
+        }
+    }
+
     /// I816. It was on the hub, and was taken away there with its record.
     @Test(arguments: ["A", "B"])
     func aNewFile_underThePathOfADeletedRecord_reachesEveryDevice(importer: String) throws {

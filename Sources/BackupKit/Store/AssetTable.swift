@@ -140,7 +140,7 @@ extension Store {
     }
 
     /// Whether the hub has another file under a path, and its bytes did not come yet: records here link that file.
-    private func isAwaited(_ path: String, as digest: SHA256Digest) throws -> Bool {
+    func isAwaited(_ path: String, as digest: SHA256Digest) throws -> Bool {
         guard let awaited = try hubAsset(path), awaited.isWanted, let other = awaited.digest else { return false }
         return other != digest
     }

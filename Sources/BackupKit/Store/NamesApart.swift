@@ -16,6 +16,8 @@ extension Store {
         for (head, tail) in Self.placesOfNumber(in: asset.path) {
             for number in 2..<Self.highestNumber {
                 let name = "\(head)_\(number)\(tail)"
+                // Links would take the hub's file of that name for this one.
+                if try isAwaited(name, as: asset.digest) { continue }
                 if (try? names.insert(name)) != nil { return name }
             }
         }

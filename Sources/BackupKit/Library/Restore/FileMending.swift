@@ -124,7 +124,9 @@ enum FileMending {
         // The backup says itself that they were damaged when it was made.
         let rotten = Set(layout.gaps([.attachments]).filter { $0.code == .digestMismatch }.map { ByteName($0.subject) })
         var found = Found()
-        found.isDamaged = layout.isDamaged || staged.findings.contains { $0.severity == .damage }
+        // Of files that were not read, nothing is known.
+        let ofBytes: Set<Finding.Code> = [.archiveDamaged, .entryDamaged, .digestMismatch, .sizeMismatch, .unreadable]
+        found.isDamaged = layout.isDamaged || staged.findings.contains { ofBytes.contains($0.code) }
         for (entry, facts) in staged.files where layout.role(of: entry) == .attachment {
             let path = ByteName(name(entry))
             let isSound = layout.expected[entry].map { $0.digest == facts.digest } ?? true
