@@ -251,6 +251,8 @@ def branch(before, bugs, in_string):
                     else f"{match[1]} {inner}" if pattern is CASE else f"{match[1]}{{ {inner} }}"]
     if before[0].endswith("{") and sum(line.count("{") - line.count("}") for line in before) > 0:
         raise Stale("the head of a block can only be changed alone, by another head of its kind")
+    if re.match(r"((private|fileprivate|static) )*(let|var) ", before[0]):
+        raise Stale("what is declared in a branch is unknown behind it; write the line with '=' and MUTANT")
     lines = []
     for number, after in bugs:
         lines += [f"if Mutant.on({number}) {{"] + after + ["} else"]
@@ -322,6 +324,8 @@ def plant(text, entries):
                 if group[0].written:
                     lines[start:end] = written(group)
                     continue
+                if not in_string and re.search(r"([,=]|&&|\|\|)$", lines[start - 1]):
+                    raise Stale("the line goes on with an expression; write it with '=' and MUTANT")
                 lines[start:end] = branch(group[0].before, [(e.switch, e.after) for e in group], in_string)
             except Stale as problem:
                 stale.append((group[0], str(problem)))
