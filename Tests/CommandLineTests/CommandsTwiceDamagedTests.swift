@@ -20,6 +20,17 @@ import Testing
         return bench
     }
 
+    /// Files of random words, the same in each run.
+    private func writeWords(_ bench: Workbench, _ count: Int, _ names: [String]) throws {
+        try bench.python(
+            """
+            import random, sys
+            r = random.Random(1)
+            words = "alpha beta gamma delta the of and restore backup".split()
+            for name in sys.argv[2].split(): open(name, "w").write(" ".join(r.choice(words) for _ in range(int(sys.argv[1]))))
+            """, String(count), names.joined(separator: " "))
+    }
+
     private func count(_ bench: Workbench, _ type: String) throws -> String {
         try bench.shell("sqlite3 new.db \"SELECT count(*) FROM record WHERE type = '\(type)' AND deleted_at IS NULL\"")
     }
@@ -110,13 +121,7 @@ import Testing
     /// I817. One flipped bit of an archive that is read from front to back.
     @Test func aFileThatNothingVouchesFor_isNamed() throws {
         let bench = try Workbench()
-        try bench.python(
-            """
-            import random
-            r = random.Random(1)
-            words = "alpha beta gamma delta the of and restore backup".split()
-            for n in "abcd": open(n + ".txt", "w").write(" ".join(r.choice(words) for _ in range(3000)))
-            """)
+        try writeWords(bench, 3000, ["a.txt", "b.txt", "c.txt", "d.txt"])
         try bench.write("a.bib", "abcd".map { "@misc{\($0), title={\($0)}, file={:\($0).txt:TXT}}\n" }.joined())
         try bench.tool(exit: 0, "import", "--create", "a.bib")
         try bench.tool(exit: 0, "export", "-o", "e.tar.gz")
@@ -150,14 +155,7 @@ import Testing
     @Test(arguments: ["a.tar.gz", "a.tar.xz", "a.tar.zst"])
     func whatNothingVouchesFor_replacesNoFile(backup: String) throws {
         let bench = try Workbench()
-        try bench.python(
-            """
-            import random
-            r = random.Random(1)
-            words = "alpha beta gamma delta the of and restore backup".split()
-            open("a.pdf", "w").write(" ".join(r.choice(words) for _ in range(900)))
-            open("b.pdf", "w").write(" ".join(r.choice(words) for _ in range(900)))
-            """)
+        try writeWords(bench, 900, ["a.pdf", "b.pdf"])
         try bench.write("a.bib", "@misc{a, title={A}, file={:a.pdf:PDF}}\n@misc{b, title={B}, file={:b.pdf:PDF}}\n")
         try bench.tool(exit: 0, "import", "--create", "a.bib")
         try bench.tool(exit: 0, "export", "-o", backup)

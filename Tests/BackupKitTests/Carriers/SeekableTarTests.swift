@@ -5,13 +5,24 @@ import Testing
 
 /// The `.tar.zst` of ours: frames, index and seek table.
 @Suite struct SeekableTarTests {
-    /// Members that fill frames together, and such as have theirs for themselves: one of them two.
+    /// Small members that share frames, and large ones with frames of their own.
     private static func pieces() -> [Piece] {
         var random = SeededGenerator(seed: 21)
         let sizes = Array(repeating: 200_000, count: 4) + [6_000_000, 65_536, 65_535, 0, 1]
         return (0..<8).map { Piece(path: "small \($0).bin", bytes: random.bytes(20_000)) }
             + sizes.enumerated().map { Piece(path: "piece \($0.offset).bin", bytes: random.bytes($0.element)) }
             + (8..<240).map { Piece(path: "small \($0).bin", bytes: random.bytes(20_000)) }
+    }
+
+    /// The archive of these lies in `folder` as "a".
+    private static func withArchive(
+        _ body: (_ folder: String, _ pieces: [Piece], _ bytes: [UInt8]) throws -> Void
+    ) throws {
+        try withScratch { folder in
+            let pieces = pieces()
+            try writeCarrier("\(folder)/a", .tarZstandard, pieces)
+            try body(folder, pieces, readFile("\(folder)/a"))
+        }
     }
 
     /// Offsets of the zstd frames in a file of ours, from its seek table.
@@ -25,12 +36,9 @@ import Testing
     }
 
     @Test func aDamagedFrameCostsOnlyTheMembersThatTouchIt_andALargeMemberItself() throws {
-        try withScratch { folder in
-            let pieces = Self.pieces()
-            try writeCarrier("\(folder)/a", .tarZstandard, pieces)
-            let bytes = try readFile("\(folder)/a")
+        try Self.withArchive { folder, pieces, bytes in
             let frames = Self.frames(bytes)
-            // One of small members before the large ones, one for each of these but two for the widest, and two behind.
+            // The small members in front, five large ones, two for the widest, two for those behind, and the index.
             #expect(frames.count == 1 + 7 + 2 + 1)
             #expect(frames.last?.unpacked == 0)
             var (packed, unpacked) = (0, 0)
@@ -61,12 +69,9 @@ import Testing
         }
     }
 
-    /// The magic number in front, and the table behind, say nothing that cannot be had otherwise.
+    /// What the magic number and the table say can be had without them.
     @Test func aWrongBitOutsideOfTheFrames_costsNothing_andOneInTheMagicNumberItsFrame() throws {
-        try withScratch { folder in
-            let pieces = Self.pieces()
-            try writeCarrier("\(folder)/a", .tarZstandard, pieces)
-            let bytes = try readFile("\(folder)/a")
+        try Self.withArchive { folder, pieces, bytes in
             let frames = Self.frames(bytes)
             let first = pieces.prefix { $0.path.hasPrefix("small") }.count
             let table = bytes.count - 17 - 8 * frames.count
@@ -85,10 +90,8 @@ import Testing
     }
 
     @Test func withoutTheIndexItIsReadFromFrontToBack() throws {
-        try withScratch { folder in
-            let pieces = Self.pieces()
-            try writeCarrier("\(folder)/a", .tarZstandard, pieces)
-            var bytes = try readFile("\(folder)/a")
+        try Self.withArchive { folder, pieces, sound in
+            var bytes = sound
             let frames = Self.frames(bytes)
             let index = frames.dropLast().reduce(0) { $0 + $1.packed }
             bytes[index + 40] ^= 1
