@@ -21,6 +21,13 @@ extension Restorer {
     }
 }
 
+extension Restorer.Prepared {
+    /// Whether it says that nothing vouches for an attachment, which matters only where that is taken.
+    func isOfUnprovedFile(_ finding: Finding) -> Bool {
+        finding.code == .manifestMissing && layout.role(of: finding.subject) == .attachment
+    }
+}
+
 extension Finding {
     /// Whether the file that it names is not what it was. A file that holds less than was counted is not sound, and what it
     /// holds is all there is of it; single lines are judged where they are read.

@@ -86,7 +86,7 @@ public enum Restorer {
         intake.resurrects = options.resurrectingCommand
         intake.schema = options.schema
         intake.isFromImbib = prepared.layout.isImbib
-        for finding in prepared.findings { intake.note(finding) }
+        for finding in prepared.findings where !prepared.isOfUnprovedFile(finding) { intake.note(finding) }
         let unsound = Set(prepared.findings.filter(\.isOfBytes).map(\.subject))
         var wanted = WantedFiles(options)
         let replaced = prepared.replacedKinds(options, intake)
@@ -132,6 +132,9 @@ public enum Restorer {
             // Only records say of all files whose they are.
             if !publications.names.isEmpty { intake.namedByDeleted = [] }
             places = try takeAssets(prepared, unsound, &wanted, intake, options)
+            let taken = Set(places.map { prepared.layout.prefix + $0.name })
+            let unproved = prepared.findings.filter(prepared.isOfUnprovedFile)
+            for finding in unproved where taken.contains(finding.subject) { intake.note(finding) }
         }
         try takeConflicts(wanted, intake)
         if options.kinds.contains(.events), options.mode == .merge { try noteEventTwins(intake) }
