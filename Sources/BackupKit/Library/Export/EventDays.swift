@@ -50,7 +50,7 @@ final class EventDays {
         }
         try store.forEachJudgedEvent { change, fields in
             piece.add(change, fields)
-            guard piece.bytes.count >= 1 << 20 else { return }
+            guard piece.bytes.count >= EventPiece.size else { return }
             if group.count + 1 == Self.groupCount { return try turn() }
             group.append(piece)
             piece = EventPiece()

@@ -1,7 +1,11 @@
 /// Lines on their way from the database into days, each behind its length and a number.
 struct EventPiece {
-    static let head = 12
+    static let head = 16
+    /// A piece is full when it has so many bytes.
+    static let size = 1 << 20
     private(set) var bytes: [UInt8] = []
+
+    init() { bytes.reserveCapacity(Self.size * 9 / 8) }
 
     /// What was found in the lines.
     struct Lines: Sendable {
@@ -20,8 +24,8 @@ struct EventPiece {
     static func forEach(in bytes: UnsafeRawBufferPointer, _ body: (Int64, Range<Int>) throws -> Void) rethrows {
         var place = 0
         while bytes.count - place >= head {
-            let length = Int(bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self))
-            let number = bytes.loadUnaligned(fromByteOffset: place + 4, as: Int64.self)
+            let length = Int(bytes.loadUnaligned(fromByteOffset: place, as: Int64.self))
+            let number = bytes.loadUnaligned(fromByteOffset: place + 8, as: Int64.self)
             let start = place + head
             try body(number, start..<start + length)
             place = start + length
@@ -134,8 +138,7 @@ struct EventFacts {
 extension [UInt8] {
     /// Adds a line as `EventPiece` keeps them.
     mutating func append(_ line: UnsafeRawBufferPointer, at time: Timestamp) {
-        Swift.withUnsafeBytes(of: UInt32(truncatingIfNeeded: line.count)) { self += $0 }
-        Swift.withUnsafeBytes(of: time.milliseconds) { self += $0 }
+        Swift.withUnsafeBytes(of: (Int64(line.count), time.milliseconds)) { self += $0 }
         self += line
     }
 }

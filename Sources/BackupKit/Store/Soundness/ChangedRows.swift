@@ -4,8 +4,8 @@ extension Store {
     func forEachJudgedEvent(_ body: (_ change: Int64, UnsafeRawBufferPointer) throws -> Void) throws {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns), row_hash, name IS NULL AND field_times IS NULL AND device_id IS NULL
-                AND schema_version = \(SchemaVersion.current) AND local_only = 0
+            SELECT \(Self.recordColumns), row_hash, (name, field_times, device_id, schema_version, local_only)
+                IS (NULL, NULL, NULL, \(SchemaVersion.current), 0)
             FROM record WHERE type = 'PuppyEvent' AND deleted_at IS NULL ORDER BY change
             """)
         while try query.step() {
