@@ -58,7 +58,7 @@ extension BibliographyIntake {
     private func renamedByDecision(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
     ) throws -> Near? {
-        guard !key.isEmpty else { return nil }
+        guard !key.isEmpty, !wasEmpty else { return nil }
         for id in work.made {
             guard let existing = try live(id), existing.wasRenamed(from: key) else { continue }
             let fields = try Fields.parse(existing.fields)
