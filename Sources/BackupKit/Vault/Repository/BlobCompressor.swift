@@ -1,7 +1,7 @@
 /// Compresses blobs, and spends little on what does not compress (decision 075).
 final class BlobCompressor {
     /// Below this, looking before costs more than it saves.
-    private static let short = 16 << 10
+    private static let short = 4 << 10
 
     private let compressor: ZstandardCompressor
     private let buffer = RawBuffer()
