@@ -24,12 +24,18 @@ struct StoreLayout {
     /// The records of a store whose file is no larger are put in order in memory.
     private static let mostInMemory = 48 << 20
 
-    init(_ store: Store, _ options: ExportOptions) throws {
+    init(_ store: Store, _ options: ExportOptions, provesTables: Bool = true) throws {
         self.store = store
         self.options = options
         time = options.clock.now()
-        result.warnings += try store.tablesLeftOut + [store.leaveOutDamagedTypeIndex()].compactMap(\.self)
+        result.warnings += store.tablesLeftOut
         damaged = try DamagedRows(store, options.kinds)
+        if provesTables { try proveTables() }
+    }
+
+    /// Must be done before anything is read by its type.
+    mutating func proveTables() throws {
+        if let finding = try store.leaveOutDamagedTypeIndex() { result.warnings.append(finding) }
         try noteChangedSmallRows()
     }
 

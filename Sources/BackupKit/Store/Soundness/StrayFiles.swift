@@ -20,13 +20,14 @@ extension Store {
         }
         // The check of each attachment says so.
         if FileHandle.isDenied(treeFolder) { return nil }
-        var known = Set(Self.ownFolders.map { ByteName($0) })
+        // Keyed hashes, at which nobody outside can aim.
+        var known = Set(Self.ownFolders.map { hasher.text($0) })
         let paths = try database.prepare("SELECT path FROM asset")
-        while try paths.step() { known.insert(ByteName(paths.text(0))) }
-        return Aside { [known, treeFolder] in
+        while try paths.step() { known.insert(hasher.text(paths.bytes(0))) }
+        return Aside { [known, treeFolder, hasher] in
             var unknown = UnknownFiles()
             try Directory.walk(
-                treeFolder, skip: { known.contains(ByteName($0)) },
+                treeFolder, skip: { known.contains(hasher.text($0)) },
                 obstacle: { unknown.obstacles.append(Self.outOfReach($0, $1)) }
             ) { path, status in
                 if !status.isDirectory, !EntryName.isClutter(path) { unknown.files.append((path, status)) }
