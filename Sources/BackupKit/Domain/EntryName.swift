@@ -33,7 +33,7 @@ public enum EntryName {
 
     /// The name as text, once it has passed `check`.
     static func checked(_ bytes: UnsafeRawBufferPointer) throws -> String {
-        guard let path = String(validating: bytes, as: UTF8.self) else {
+        guard let path = String(utf8: bytes) else {
             throw BackupError(
                 .refused, "is not a name that a backup may hold: it is not UTF-8",
                 at: String(decoding: bytes, as: UTF8.self))

@@ -35,7 +35,11 @@ func sameBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) 
         if word != right.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
         index += 8
     }
-    return left[index...].elementsEqual(right[index...])
+    while index < left.count {
+        if left[index] != right[index] { return false }
+        index += 1
+    }
+    return true
 }
 
 extension RecordID: Comparable, CustomStringConvertible {

@@ -79,8 +79,7 @@ public final class SQLite {
 
     /// Runs statements that return nothing of interest.
     public func execute(_ sql: String) throws {
-        try beforeStep?()
-        try checkTransaction()
+        try checkStep()
         let status = sqlite3_exec(handle, sql, nil, nil, nil)
         if status != SQLITE_OK { throw error(status) }
     }
@@ -131,7 +130,8 @@ public final class SQLite {
     private var isSpoiled = false
 
     /// Some errors (no memory, a full disk) take back the whole transaction. What comes then would be committed by itself.
-    fileprivate func checkTransaction() throws {
+    fileprivate func checkStep() throws {
+        try beforeStep?()
         guard isInTransaction, isSpoiled || sqlite3_get_autocommit(handle) != 0 else { return }
         throw BackupError(
             .failed, "an error made SQLite take back all that was written; nothing was changed", at: path,
@@ -272,8 +272,7 @@ public final class Statement {
     public func step() throws -> Bool {
         // An unbound parameter would be NULL, which is not what the caller said.
         guard bindStatus == SQLITE_OK else { throw database.error(bindStatus) }
-        try database.beforeStep?()
-        try database.checkTransaction()
+        try database.checkStep()
         let status = sqlite3_step(handle)
         switch status {
         case SQLITE_ROW: return true
@@ -363,8 +362,7 @@ public final class Statement {
 
     /// The text of a column, or nil when its bytes are not UTF-8: `text` would repair them, and say nothing.
     func validText(_ column: Int32) -> String? {
-        let bytes = bytes(column)
-        return bytes.isEmpty ? "" : String(validating: bytes, as: UTF8.self)
+        String(utf8: bytes(column))
     }
 
     func isInteger(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_INTEGER }
@@ -376,7 +374,7 @@ public final class Statement {
     public func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
     /// Whether the column is valid UTF-8: `text` would repair it, and a repaired name is another name.
-    func isUTF8(_ column: Int32) -> Bool { isNull(column) || String(validating: bytes(column), as: UTF8.self) != nil }
+    func isUTF8(_ column: Int32) -> Bool { isNull(column) || String(utf8: bytes(column)) != nil }
 
     /// Whether the column holds exactly this text.
     func equals(_ column: Int32, _ text: String) -> Bool {

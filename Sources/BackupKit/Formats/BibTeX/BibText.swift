@@ -2,12 +2,9 @@
 public enum BibText {
     /// UTF-8 where it is valid, else Windows-1252 byte for byte; its five unused bytes become the C1 controls of Latin-1.
     public static func decode(_ bytes: UnsafeRawBufferPointer) -> (text: String, wasUTF8: Bool) {
-        let units = bytes.bindMemory(to: UInt8.self)
-        // Nearly all values are ASCII, and this initialiser is several times faster than the one that may refuse.
-        if isASCII(bytes) { return (String(decoding: units, as: UTF8.self), true) }
-        if let text = String(validating: units, as: UTF8.self) { return (text, true) }
+        if let text = String(utf8: bytes) { return (text, true) }
         var scalars = String.UnicodeScalarView()
-        for byte in units { scalars.append(windows1252(byte)) }
+        for byte in bytes { scalars.append(windows1252(byte)) }
         return (String(scalars), false)
     }
 
@@ -34,19 +31,6 @@ public enum BibText {
         while index < bytes.count {
             guard let length = utf8Length(bytes, at: index) else { return false }
             index += length
-        }
-        return true
-    }
-
-    private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        var index = 0
-        while bytes.count - index >= 8 {
-            if bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
-            index += 8
-        }
-        while index < bytes.count {
-            if bytes[index] >= 0x80 { return false }
-            index += 1
         }
         return true
     }
