@@ -50,6 +50,7 @@ import Testing
                 state.isLaterHere ? [("B", state.there), ("A", state.here)] : [("A", state.here), ("B", state.there)]
             for (name, side) in sides { try change(side, on: name, in: devices) }
             try devices.sync("B")
+            if state.there == .delete, random.chance(2) { try forgetWhatWasDeleted("r", on: devices.hub) }
             guard try flip(target, devices.path("A"), &random) else { return }
             let told = Comment(rawValue: "\(state), \(target), repaired: \(isRepaired)")
             let check = try StoreCheck.run(devices.path("A"))
@@ -72,6 +73,16 @@ import Testing
             #expect(try devices["A"].digest() == devices["B"].digest() || isNamed, told)
             #expect(try devices["A"].syncState()?.pending == 0, told)
         }
+    }
+
+    /// Makes of a tombstone what a program deletes that notes nothing beside it.
+    private func forgetWhatWasDeleted(_ name: String, on hub: any Hub) throws {
+        let id = RecordID(zone: "Z", name: name)
+        guard let known = try hub.fetch([id], for: nil).records.first, known.record.isDeleted else { return }
+        var plain = known.record
+        plain.fieldTimes = [:]
+        let head = try hub.fetch([], for: nil).head
+        _ = try hub.push(HubPush(items: [HubPush.Item(plain, base: known.version)], after: head), by: nil)
     }
 
     private func repair(_ store: Store, _ told: Comment) throws {
