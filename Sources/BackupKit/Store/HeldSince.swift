@@ -7,6 +7,8 @@ struct HeldSince {
 
     subscript(mark: UInt64) -> Timestamp? { times[mark] }
 
+    mutating func formUnion(_ other: HeldSince) { times.merge(other.times) { min($0, $1) } }
+
     /// These marks and those, each with its first time.
     func and(_ others: [Timestamp: [UInt64]]) -> [Timestamp: [UInt64]] {
         var all = times

@@ -183,6 +183,16 @@ extension Store {
         return try query.step() ? HeldSince(bytes: query.bytes(0)) : HeldSince()
     }
 
+    /// The same of all files: whoever copies one says nothing new.
+    func heldSinceByAny() throws -> HeldSince {
+        if let known = heldSeen { return known }
+        let query = try database.prepare("SELECT since FROM imported_file")
+        var held = HeldSince()
+        while try query.step() { held.formUnion(HeldSince(bytes: query.bytes(0))) }
+        heldSeen = held
+        return held
+    }
+
     /// What all other files held when they were imported last; `isWanted` gets their names. A backup, which has no name,
     /// holds what once was.
     func heldByOthers(than path: String, where isWanted: (String) -> Bool = { _ in true }) throws -> Brought {

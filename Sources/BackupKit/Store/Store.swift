@@ -34,6 +34,10 @@ public final class Store {
     var citeKeysSeen: CiteKeys?
     /// The living publications by their listings, as seen when it first deleted one that had been another listing.
     var listingsSeen: [String: [RecordID]]?
+    /// The ids of deleted events by what they had beside them, once a batch has asked.
+    var deletedEventsSeen: [String: String]?
+    /// What imported files have said, and since when, once a batch has asked.
+    var heldSeen: HeldSince?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
     /// Whether several transactions are a dry run together: see `play`.
@@ -280,7 +284,7 @@ public final class Store {
         if isWriting { return try body() }
         isWriting = true
         goneKeys = nil
-        defer { (isWriting, citeKeysSeen, listingsSeen) = (false, nil, nil) }
+        defer { (isWriting, citeKeysSeen, listingsSeen, deletedEventsSeen, heldSeen) = (false, nil, nil, nil, nil) }
         var isNewer = false
         let result = try database.write {
             // A damaged counter is written in any case.
@@ -314,12 +318,12 @@ public final class Store {
     /// Runs `body` inside the running batch and takes back what it wrote, so that its answer is known. It must not touch files.
     func attempt<Result>(_ body: () throws -> Result) throws -> Result {
         let before = (hybridClock, changeCounter, goneKeys, publicationsBefore, hasNewMarks)
-        let seen = (citeKeysSeen, listingsSeen)
+        let seen = (citeKeysSeen, listingsSeen, deletedEventsSeen)
         let files = (fileFindings, takenNames, rehearsal)
         rehearsal = true
         defer {
             (hybridClock, changeCounter, goneKeys, publicationsBefore, hasNewMarks) = before
-            (citeKeysSeen, listingsSeen) = seen
+            (citeKeysSeen, listingsSeen, deletedEventsSeen) = seen
             (fileFindings, takenNames, rehearsal) = files
         }
         return try database.takeBack(body)

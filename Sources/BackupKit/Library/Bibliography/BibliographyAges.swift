@@ -40,12 +40,21 @@ extension BibliographyIntake {
         return record
     }
 
-    /// The same where the store has no such publication, or a deleted one. Other spaces in its text make it no newer.
-    func dated(_ record: Record, as localID: String, _ state: FileState) -> Record {
-        guard !state.saidBefore.isEmpty else { return record }
+    /// The same where the store has no such publication, or a deleted one. Other spaces in its text make it no newer, and what
+    /// was deleted is no newer in a copy of the file that said it.
+    func dated(_ record: Record, as localID: String, _ state: FileState) throws -> Record {
+        let dead = try deleted(localID)
+        guard !state.saidBefore.isEmpty || !dead.isEmpty else { return record }
         var record = record
-        let times = times(of: localID, state).filter { !Publication.isText($0.name) }
-        record.modifiedAt = times.map(\.time).max() ?? state.time
+        var times = times(of: localID, state)
+        // The name is what it was called while it was alive.
+        for id in Set([localID] + dead.map(\.id.name)) where !dead.isEmpty {
+            let others = try store.heldSinceByAny()
+            for (place, field) in marks(of: id).enumerated() {
+                times[place].time = min(times[place].time, others[field.mark] ?? times[place].time)
+            }
+        }
+        record.modifiedAt = times.filter { !Publication.isText($0.name) }.map(\.time).max() ?? state.time
         record.createdAt = record.modifiedAt
         return record
     }

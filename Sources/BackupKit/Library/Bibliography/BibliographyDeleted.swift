@@ -12,7 +12,7 @@ extension BibliographyIntake {
         let merged = mergedInto[match.localID] ?? []
         func isDead(_ id: String) throws -> Bool {
             if isFree(id) || merged.contains(id) { return false }
-            let time = dated(record, as: id, state).modifiedAt
+            let time = try dated(record, as: id, state).modifiedAt
             return try deleted(id).contains { $0.modifiedAt >= time && !merged.contains($0.id.name) }
         }
         if try isDead(work.twin()) { return true }

@@ -140,7 +140,7 @@ extension BibliographyIntake {
         // It is none of those with its key, or it would not be new.
         store.otherEntries = Set(known[key, default: []].map(\.localID))
         defer { store.otherEntries = [] }
-        let outcome = try intake.take(movedHere(dated(record, as: id, state).identified(as: id), state))
+        let outcome = try intake.take(movedHere(try dated(record, as: id, state).identified(as: id), state))
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect(let reason) = outcome.decision {
@@ -308,7 +308,7 @@ extension BibliographyIntake {
         // What was deleted since stays so, whichever of its ids it had.
         for id in others {
             let isDead = try deleted(id).contains { dead in
-                dead.modifiedAt >= dated(record, as: id, state).modifiedAt
+                try dead.modifiedAt >= dated(record, as: id, state).modifiedAt
                     && !work.ranked.contains(where: dead.idsBeside.contains)
             }
             if isDead { return id }
