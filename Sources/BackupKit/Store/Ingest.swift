@@ -62,6 +62,9 @@ extension Store {
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
             (taken, existing) = (incoming.identified(as: buried.record.localID), (buried, false))
         }
+        if takesBackup, existing.main == nil, let deleted = try deletedEvent(having: taken) {
+            (taken, existing) = (taken.identified(as: deleted.record.localID), (deleted, false))
+        }
         var policy = try policy(resurrect, now, existing.main?.record, taken)
         if policy.isLine, !resurrect, let known = existing.main?.record, !known.isDeleted {
             policy.saidBefore = try fieldsSaidAgain(by: taken, of: known)

@@ -51,3 +51,16 @@ extension Store {
         try database.integer("SELECT EXISTS (SELECT 1 FROM record WHERE type = 'PuppyEvent' AND \(condition))") != 0
     }
 }
+
+extension Store {
+    /// The tombstone of an event that had this one's `localId` beside its id, or that this one was merged into: a line without the
+    /// id is older than that. Must run inside `batch`.
+    func deletedEvent(having event: Record) throws -> StoredRecord? {
+        guard event.type == RecordType.event, !event.isDeleted else { return nil }
+        let deleted = try deletedEventsSeen ?? takers(type: RecordType.event, areDeleted: true)
+        deletedEventsSeen = deleted
+        guard let id = deleted[event.localID], EventText.isKnownByLocalID(event) else { return nil }
+        let known = try soundRecords(localID: id).filter { $0.record.type == event.type }
+        return known.allSatisfy(\.record.isDeleted) ? known.first { $0.record.id.zone == event.id.zone } : nil
+    }
+}

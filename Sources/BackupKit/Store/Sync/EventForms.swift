@@ -44,6 +44,15 @@ extension Synchronizer {
         eventsApart.insert(record.id)
     }
 
+    /// Whether another local id says better which event it is than its own: it is the id of the line, or a line has it at all.
+    static func isKnown(_ event: Record, ratherBy localID: String) -> Bool {
+        if let fields = try? Fields.parse(event.fields), let id = EventText.id(in: fields) {
+            if EventText.isOneID(id, event.localID) { return false }
+            if EventText.isOneID(id, localID) { return true }
+        }
+        return DeterministicID.isMade(event.localID) && !DeterministicID.isMade(localID)
+    }
+
     /// An event that gets an id is one that was not here under that id, and one that is deleted was the one of its id.
     func noteNewID(of record: Record, instead row: Store.SyncRow) {
         guard record.type == RecordType.event else { return }
@@ -171,7 +180,9 @@ extension Synchronizer {
         var joined = record.identified(as: former.record.id.name)
         let said = try EventText.meanings(Fields.parse(former.record.fields))
         let isEdited = try !EventText.meanings(withID: record).contains { now in said.contains { sameBytes($0, now) } }
-        if isEdited { joined = try merged(joined, former.record, base: nil) }
+        // What says the same in other words may say since when.
+        let (mine, theirs) = try EventText.comparable(record, former.record)
+        if isEdited || theirs.latestTime > mine.latestTime { joined = try merged(joined, former.record, base: nil) }
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
         if !isUnseen { linkedByJoin.insert(joined.id) }
         joined.localID = record.localID

@@ -239,8 +239,8 @@ extension Synchronizer {
         let areTwo = try areTwoEvents(local, record, base: base)
         let sides = (try separated(local, from: record), try separated(record, from: local))
         var merged = try areTwo ? record : self.merged(sides.0, sides.1, base: base)
-        if merged.type == RecordType.event, !merged.isDeleted, DeterministicID.isMade(merged.localID),
-            !DeterministicID.isMade(local.localID)
+        if merged.type == RecordType.event, !merged.isDeleted,
+            Self.isKnown(merged, ratherBy: local.localID)
         {
             // The other side has not heard of the id yet.
             merged.localID = local.localID

@@ -18,23 +18,40 @@ extension Synchronizer {
         return true
     }
 
-    /// Gives the event that was deleted elsewhere the name of its tombstone, where no hub has seen it from here and its UUID
-    /// is in another case. Returns whether there is such an event.
-    private func giveName(of tombstone: Record) throws -> Bool {
-        guard tombstone.isDeleted, tombstone.type == RecordType.event else { return false }
-        let (name, zone) = (tombstone.id.name, tombstone.id.zone)
+    /// Gives an event of this device the name that it has on the hub, where one of both is deleted, no hub has seen it from
+    /// here, and its UUID is in another case. Returns whether there is such an event.
+    private func giveName(of incoming: Record) throws -> Bool {
+        guard incoming.type == RecordType.event else { return false }
+        let (name, zone) = (incoming.id.name, incoming.id.zone)
         let key = store.hasher.key(name)
         // What was folded into another record is not deleted.
-        guard store.hasher.key(tombstone.localID) == key else { return false }
+        guard store.hasher.key(incoming.localID) == key else { return false }
+        guard try incoming.isDeleted || eventsDeletedUnseen().contains(key) else { return false }
         for stored in try store.soundRecords(localID: name) {
             let record = stored.record
-            guard record.type == tombstone.type, record.id.zone == zone, !record.isLocalOnly, !record.isDeleted,
-                store.hasher.key(record.id.name) == key, try store.hubVersion(stored.change) == nil
+            guard record.type == incoming.type, record.id.zone == zone, !record.isLocalOnly,
+                record.isDeleted != incoming.isDeleted, store.hasher.key(record.id.name) == key,
+                try store.hubVersion(stored.change) == nil
             else { continue }
             try store.reidentify(stored.change, record, to: record.identified(as: name))
             return true
         }
         return false
+    }
+
+    /// Events that were deleted here and that no hub has seen, by the keys of their local ids.
+    private func eventsDeletedUnseen() throws -> Set<Int64> {
+        if let known = deletedUnseen { return known }
+        let query = try store.database.prepare(
+            """
+            SELECT local_id FROM record
+            WHERE change > ? AND type = 'PuppyEvent' AND deleted_at IS NOT NULL AND hub_version IS NULL
+            """
+        ).bind(1, link.pushedThrough)
+        var found: Set<Int64> = []
+        while try query.step() { found.insert(store.hasher.key(query.text(0))) }
+        deletedUnseen = found
+        return found
     }
 
     func isOneRecord(_ local: Record, _ incoming: Record, wasOnAHub: Bool) throws -> Bool {

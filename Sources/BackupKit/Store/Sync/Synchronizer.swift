@@ -89,6 +89,8 @@ public final class Synchronizer {
     var eventsApart: Set<RecordID> = []
     /// Events of this store that link files of the hub since this sync has joined them with what came.
     var linkedByJoin: Set<RecordID> = []
+    /// Events that were deleted here before a hub saw them, by the keys of their local ids; read when the first event comes.
+    var deletedUnseen: Set<Int64>?
     /// Local ids of events that were deleted in this sync, by their keys.
     var eventsGone: Set<Int64> = []
     /// Events that have an id here and none on the hub.
