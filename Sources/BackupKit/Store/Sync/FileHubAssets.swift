@@ -22,6 +22,39 @@ extension FileHub {
         try RootDirectory(assetFolder).remove(Self.place(of: digest))
     }
 
+    /// The bytes that these rows name. Must run inside a transaction.
+    func digests(ofAssets ids: [RecordID]) throws -> Set<SHA256Digest> {
+        var found: Set<SHA256Digest> = []
+        for id in ids where id.zone == Store.assetZone {
+            do {
+                guard let record = try record(id)?.record, !record.isDeleted else { continue }
+                if let asset = try Asset(record) { found.insert(asset.digest) }
+            } catch let error as BackupError where error.code == .damaged { continue }
+        }
+        return found
+    }
+
+    /// The bytes that any row names; nil where a row is damaged, and may mean any. Must run inside a transaction.
+    func digestsNamed() throws -> Set<SHA256Digest>? {
+        let query = try database.prepare("SELECT fields FROM record WHERE zone = ? AND deleted_at IS NULL")
+            .bind(1, Store.assetZone)
+        var found: Set<SHA256Digest> = []
+        while try query.step() {
+            guard let fields = try? JSON(parsing: query.text(0)) else { return nil }
+            if let digest = fields["sha256"]?.string.flatMap({ SHA256Digest(hex: $0) }) { found.insert(digest) }
+        }
+        return found
+    }
+
+    /// Removes bytes that no row names any more: what was deleted for good must not lie in the hub. A device that is about to
+    /// name them gives them again.
+    func removeAssets(_ digests: Set<SHA256Digest>) throws {
+        guard !digests.isEmpty, let assets = try RootDirectory.ifThere(assetFolder) else { return }
+        for digest in digests where try assets.status(of: Self.place(of: digest))?.isRegular == true {
+            try assets.remove(Self.place(of: digest))
+        }
+    }
+
     public func putAsset(
         _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
     ) throws {

@@ -10,20 +10,26 @@ extension FileHub: Hub {
             throw BackupError(
                 .refused, "takes \(limits.recordsPerPush) records at once, not \(push.items.count)", at: path)
         }
-        return try busyIsTemporary {
-            try database.write {
+        var dropped: Set<SHA256Digest> = []
+        let told = try busyIsTemporary {
+            dropped = []
+            return try database.write { () -> HubAnswer in
                 if let answer = try answer(to: push.id) { return answer }
                 let start = try last()
                 if let token = push.token { _ = try position(of: token) }
                 let before = try token(at: start)
                 if let answer = try judge(push, caller, head: before) { return answer }
+                dropped = try digests(ofAssets: push.items.filter { $0.base != nil }.map(\.record.id))
                 let end = try write(push, after: start)
+                if !dropped.isEmpty { dropped = try digestsNamed().map(dropped.subtracting) ?? [] }
                 try database.statement("INSERT INTO push VALUES (?, ?, ?)").bind(1, end).bind(2, start + 1)
                     .bind(3, push.id).run()
                 try database.statement("UPDATE counter SET value = ?").bind(1, end).run()
                 return .accepted(first: start + 1, before: before, after: try token(at: end))
             }
         }
+        try removeAssets(dropped)
+        return told
     }
 
     /// The last number that was given out. The counter is not believed alone: a number that is given out twice would be a
@@ -130,7 +136,7 @@ extension FileHub: Hub {
         } catch let error as BackupError where error.isTooLarge { return nil }
     }
 
-    private func record(_ id: RecordID) throws -> HubRecord? {
+    func record(_ id: RecordID) throws -> HubRecord? {
         try find(id, Self.record, Self.hubRecord)
     }
 
