@@ -12,7 +12,8 @@ extension Store {
 
     /// Takes in the files that were changed in the store's folder, and puts back those that were removed and are still
     /// known. Without paths all attachments are read. A file that the store does not know is taken in where it is named, and
-    /// with `takesNew`. A file whose bytes changed and whose time did not has rotted: it is only taken in where it is named.
+    /// with `takesNew`. A file whose bytes changed and whose time did not has rotted, and an empty one has lost its bytes: these
+    /// are only taken in where they are named.
     public func adopt(_ paths: [String] = [], takesNew: Bool = false, dryRun: Bool = false) throws -> Adoption {
         var (chosen, unknown): ([Asset], [Asset]) = ([], [])
         for path in paths {
@@ -102,10 +103,10 @@ extension Store {
         }
         let digest = try digest(at: asset.path)
         if digest == asset.digest { return }
-        if Self.looksAsRemembered(status, asset), !isNamed {
+        if Self.isHarmed(status, asset), !isNamed {
             return result.findings.append(
                 Finding(
-                    .digestMismatch, .warning, asset.path, "is damaged: its bytes changed and its time did not",
+                    .digestMismatch, .warning, asset.path, Self.harm(status, asset),
                     remedy: """
                         'backup-tool restore BACKUP --match NAME' brings it back from a backup; \
                         'backup-tool store adopt PATH' keeps it as it is

@@ -211,6 +211,14 @@ extension Store {
         isCut(status, asset) || looksAsRemembered(status, asset)
     }
 
+    /// How such a file differs from what the store remembers.
+    static func harm(_ status: FileStatus, _ asset: Asset) -> String {
+        if isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds) {
+            return "is damaged: its bytes changed and its time did not"
+        }
+        return "is empty now, and had \(asset.size) bytes"
+    }
+
     /// Archives keep whole seconds.
     static func isSameTime(_ one: Int64, _ other: Int64) -> Bool {
         one == other || other % 1_000_000_000 == 0 && one / 1_000_000_000 == other / 1_000_000_000

@@ -316,12 +316,12 @@ struct StoreLayout {
     /// Why no attachment can be had.
     static let noFolder = "the folder of the store's attachments is not there"
 
-    /// Rot leaves a file's size and time as they were; what an app writes does not.
+    /// Damage leaves a file's time as it was, or the file empty; what an app writes does not.
     static func mismatch(_ asset: Asset, _ status: FileStatus, was done: String = "exported") -> Finding {
         let restore = TypedCommand.quoted("restore BACKUP", options: ["match": asset.path])
-        guard !Store.looksAsRemembered(status, asset) else {
+        guard !Store.isHarmed(status, asset) else {
             return Finding(
-                .digestMismatch, .damage, asset.path, Omission.rottenFile,
+                .digestMismatch, .damage, asset.path, "\(Store.harm(status, asset)); it was \(done) as it is now",
                 remedy: "\(restore) brings it back from a backup that is older than the damage")
         }
         return Finding(
