@@ -37,6 +37,7 @@ extension Command {
         reports: true,
         run: { call in
             let path = try call.vaultPath()
+            try Store.refuseVault(at: path)
             let password = try call.passwordSource()?.read() ?? call.newPassword("password-file", "password-command")
             // Before there are folders.
             try KeyRing.check(newPassword: password)

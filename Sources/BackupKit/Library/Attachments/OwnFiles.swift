@@ -16,8 +16,8 @@ struct OwnFiles {
         let path = "\(root)/\(relative)"
         return bases.contains { base in
             let assets = Store.assetFolder(of: base.text)
-            let companions = ["", "-wal", "-shm", "-journal", "-idle", ".assets"].map { base.text + $0 }
-            return companions.contains { sameBytes($0, path) } || path.utf8.starts(with: (assets + "/").utf8)
+            let own = [base.text, assets] + Store.companions(of: base.text)
+            return own.contains { sameBytes($0, path) } || path.utf8.starts(with: (assets + "/").utf8)
                 || sameBytes(parent(of: path), parent(of: base.text))
                     && AtomicFile.isTemporary(lastComponent(of: path), of: base.text)
         }

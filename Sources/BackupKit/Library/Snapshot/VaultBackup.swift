@@ -94,6 +94,7 @@ public enum VaultBackup {
                 .usage, "runs give the tag '\(tag)' themselves, to snapshots that lack something",
                 remedy: "choose another tag")
         }
+        try Store.refuseVault(at: vault.backend.location)
         return try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
     }
 
