@@ -53,6 +53,22 @@ struct CommandsVaultFullDiskTests {
         #expect(try drill(exit: 1, in: "nowhere").contains("nowhere") && !bench.exists("d.jsonl"))
     }
 
+    /// I826. A run that could not even write down that it failed.
+    @Test func theStatus_warnsWhereRunsHaveNoRoomForTheirState() throws {
+        let bench = try CommandsVaultBackupTests.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try withDisk(of: "1m", bench) {
+            let settings = ["store = 'store.db'", "vault = 'v'", "password-file = 'password'", "state = 'small'"]
+            try bench.write("n.toml", settings.joined(separator: "\n"))
+            try bench.tool(exit: 0, "run", "--config", "n.toml")
+            try bench.tool(exit: 0, "schedule", "status", "--config", "n.toml")
+            try bench.shell("head -c 2000000 /dev/zero > small/fill || true")
+            let status = try bench.tool(exit: 1, "schedule", "status", "--config", "n.toml")
+            #expect((status.stdout + status.stderr).contains("No space left on device"), "\(status)")
+            #expect(try !bench.files("small").contains { $0.contains(".room-") })
+        }
+    }
+
     @Test func aBackupSaysSo_andTheVaultStaysSound() throws {
         let bench = try CommandsVaultBackupTests.bench()
         try withSmallDisk(bench) {

@@ -183,7 +183,16 @@ public struct NightlySession: Sendable {
     private static func makePlaceOfState(_ folder: String) throws {
         try Directory.createAll(folder)
         try BackupError.mustBeWritable(folder)
+        // Only the attempt tells whether there is room.
+        let attempt = "\(folder)/.room-\(RandomID.make())"
+        defer { try? Directory.removeTree(attempt) }
+        let file = try FileHandle.create(attempt, toldAs: folder)
+        try [UInt8](repeating: 1, count: stateRoom).withUnsafeBytes { try file.write($0) }
+        try file.sync()
     }
+
+    /// More than a run writes down.
+    private static let stateRoom = 16 << 10
 
     /// Throws where the runs have no folder for their state and cannot make one, or cannot write in it.
     public static func checkPlaceOfState(_ folder: String) throws {
@@ -202,9 +211,12 @@ public struct NightlySession: Sendable {
     private static func problemOfState(in folder: String, _ body: () throws -> Void) -> BackupError? {
         do { try body() } catch {
             let reason = (error as? BackupError)?.message ?? "\(error)"
+            let isFull = (error as? BackupError)?.code == .destinationFull
             return BackupError(
                 .failed, "the runs cannot keep their state in this folder: \(reason)", at: folder,
-                remedy: "let 'state' name a folder that can be made, or in which this user may write")
+                remedy: isFull
+                    ? "free some space on its disk, or let 'state' name a folder on another one"
+                    : "let 'state' name a folder that can be made, or in which this user may write")
         }
         return nil
     }
