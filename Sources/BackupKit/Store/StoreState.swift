@@ -43,7 +43,7 @@ extension Store {
             try body(records)
         }
         for query in [
-            "SELECT path, size, sha256, local_only FROM asset ORDER BY path",
+            "SELECT path, size, sha256, local_only, modified_ns FROM asset ORDER BY path",
             "SELECT key, value, modified_at FROM setting ORDER BY key",
             "SELECT value FROM meta WHERE key IN ('schema_version', 'store_id') ORDER BY key",
             "SELECT line FROM damaged ORDER BY line",
