@@ -25,6 +25,24 @@ struct CommandsPurgeRestTests {
         return bench
     }
 
+    /// What a purge has taken is not missing.
+    @Test func aPurgeBeforeTheDeleteWasSent_isNoDamage() throws {
+        let bench = try Workbench()
+        try bench.write("l.bib", "@misc{x, title={One}, abstract={one}}\n")
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "import", "--create", "l.bib")
+        try bench.tool(exit: 0, "store", "init", "--store", "b.db")
+        for store in ["store.db", "b.db"] { try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", store) }
+        try bench.write("l.bib", "@misc{x, title={One}, abstract={two}}\n")
+        try bench.tool(exit: 0, "import", "--store", "b.db", "l.bib")
+        try bench.tool(exit: 0, "sync", "--store", "b.db")
+        let id = try id(of: "{One}", bench)
+        try bench.tool(exit: 0, "store", "delete", id)
+        try bench.tool("store", "purge", id, "--confirm")
+        let told = try bench.tool("sync")
+        #expect(told.stderr.contains("before it was purged here") && !told.stderr.contains("was damaged"), "\(told)")
+    }
+
     @Test func theFileThatADeletedRecordLinks_staysForItsUndo() throws {
         let bench = try Workbench()
         try bench.write("p.pdf", "%PDF\n")

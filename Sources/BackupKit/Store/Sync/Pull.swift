@@ -235,7 +235,8 @@ extension Synchronizer {
         if try keepEdit(of: local, row, incoming) || putOff(incoming, meeting: local) { return }
         let base = try store.ancestor(record.id)
         let row = row.without(base)
-        if row.isUnknown { unknownStates.insert(record.id) }
+        // Of what was purged here, the purge has taken the memory as well.
+        if row.isUnknown, try !store.isPurged(record.id) { unknownStates.insert(record.id) }
         let areTwo = try areTwoEvents(local, record, base: base)
         let sides = (try separated(local, from: record), try separated(record, from: local))
         var merged = try areTwo ? record : self.merged(sides.0, sides.1, base: base)
