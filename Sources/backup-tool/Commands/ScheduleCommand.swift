@@ -225,7 +225,7 @@ extension Invocation {
             output.note(nothing)
             return .done
         }
-        let places = plan.changes.map { printable($0.place) }.joined(separator: ", ")
+        let places = plan.places.map(printable).joined(separator: ", ")
         if flag("dry-run") {
             let what = places.isEmpty ? "enable the timer" : "\(plan.isRemoval ? "remove" : "change") \(places)"
             output.note("Would \(what). Nothing was written.")

@@ -15,6 +15,11 @@ public enum ScheduleInstaller {
         /// Run afterwards, where systemd is running.
         public let commands: [[String]]
         public var isRemoval = false
+        /// What is written or goes; other lines of a crontab stay.
+        public var places: [String] {
+            let crontab = ScheduleInstaller.theCrontab
+            return changes.map { isRemoval && $0.place == crontab ? "our lines in \(crontab)" : $0.place }
+        }
 
         public var isEmpty: Bool { changes.isEmpty && commands.isEmpty }
     }

@@ -138,7 +138,7 @@ public struct RunState: Sendable, Equatable {
         } catch let error as BackupError {
             throw BackupError(
                 .damaged, error.message, at: path,
-                remedy: "remove it; the next run writes a new one, and compares with nothing")
+                remedy: "the next run writes a new one")
         }
     }
 
