@@ -24,19 +24,19 @@ struct StoreLayout {
     /// The records of a store whose file is no larger are put in order in memory.
     private static let mostInMemory = 48 << 20
 
-    init(_ store: Store, _ options: ExportOptions, provesTables: Bool = true) throws {
+    init(_ store: Store, _ options: ExportOptions, provesTypeIndex: Bool = true) throws {
         self.store = store
         self.options = options
         time = options.clock.now()
         result.warnings += store.tablesLeftOut
         damaged = try DamagedRows(store, options.kinds)
-        if provesTables { try proveTables() }
+        if provesTypeIndex { try proveTypeIndex() }
+        try noteChangedSmallRows()
     }
 
     /// Must be done before anything is read by its type.
-    mutating func proveTables() throws {
+    mutating func proveTypeIndex() throws {
         if let finding = try store.leaveOutDamagedTypeIndex() { result.warnings.append(finding) }
-        try noteChangedSmallRows()
     }
 
     /// Goes through the records, which all files but attachments are made of. `withBibliography` is false for whoever

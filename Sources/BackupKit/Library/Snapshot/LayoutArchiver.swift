@@ -19,15 +19,14 @@ struct LayoutArchiver {
         /// Reads all rows once more. The store MUST NOT be touched before it has finished.
         fileprivate let state: Aside<StoreState>?
 
-        /// `withState`: the last snapshot may be of the same state, and then nothing is read that its tables would have to be
-        /// proved for.
+        /// `withState`: the last snapshot may be of the same state, and then nothing is read by its type.
         init(of store: Store, withState: Bool, _ options: VaultBackupOptions) throws {
             var exportOptions = ExportOptions(form: .layout(.directory))
             exportOptions.kinds = options.kinds
             exportOptions.oversize = options.oversize
             exportOptions.clock = options.clock
             exportOptions.tool = options.tool
-            layout = try StoreLayout(store, exportOptions, provesTables: !withState)
+            layout = try StoreLayout(store, exportOptions, provesTypeIndex: !withState)
             assets = try layout.chosenAssets()
             source = try AssetFiles(of: store)
             unknownFiles = try options.kinds.contains(.attachments) ? store.lookForUnknownFiles() : nil
@@ -63,7 +62,7 @@ struct LayoutArchiver {
         let aside = Aside { try attachments.see(assets, from: source, time: time, addsUp: !mayBeSame) }
         let known = try rows.state?.finish()
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
-        if views == nil, mayBeSame { try layout.proveTables() }
+        if views == nil, mayBeSame { try layout.proveTypeIndex() }
         // A snapshot that says of damage is not one to go by: once it is mended, all else may be as it was.
         let isSound = !layout.result.warnings.contains { $0.severity != .note }
         let last = views != nil && isSound ? lastTree(layout) : nil

@@ -184,9 +184,7 @@ public struct NightlySession: Sendable {
         try Directory.createAll(folder)
         try BackupError.mustBeWritable(folder)
         // Only the attempt tells whether there is room.
-        let attempt = "\(folder)/.room-\(RandomID.make())"
-        defer { try? Directory.removeTree(attempt) }
-        let file = try FileHandle.create(attempt, toldAs: folder)
+        guard let file = try FileHandle.nameless(in: folder) else { return }
         try [UInt8](repeating: 1, count: stateRoom).withUnsafeBytes { try file.write($0) }
         try file.sync()
     }

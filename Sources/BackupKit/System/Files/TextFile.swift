@@ -1,4 +1,5 @@
 import CSystem
+import Glibc
 
 /// Text files as editors write them: UTF-8, or UTF-16 with a byte order mark.
 extension FileHandle {
@@ -47,6 +48,14 @@ extension FileHandle {
         let descriptor = csystem_open_nameless(folder)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
         return FileHandle(owning: descriptor, path: path)
+    }
+
+    /// A file without a name in a folder; nil where its file system has none.
+    static func nameless(in folder: String) throws -> FileHandle? {
+        let descriptor = csystem_open_nameless(folder)
+        if descriptor >= 0 { return FileHandle(owning: descriptor, path: folder) }
+        if [EOPNOTSUPP, EISDIR, ENOENT].contains(errno) { return nil }
+        throw BackupError.fromErrno("cannot be written to", at: folder)
     }
 
     private func append(_ bytes: [UInt8]) throws {
