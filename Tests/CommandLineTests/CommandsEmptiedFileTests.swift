@@ -31,7 +31,7 @@ import Testing
         #expect(adopted.stderr.contains(loss == .emptiedLater ? "is empty now" : "is damaged"), "\(adopted)")
         // A backup of the damage does not make it good.
         let restored = try bench.tool(exit: 3, "restore", "bad")
-        #expect(restored.stderr.contains("conflict"), "\(restored)")
+        #expect(restored.stderr.contains("Attachments/k.pdf: is damaged"), "\(restored)")
         try bench.tool(exit: 4, "store", "check")
         try bench.tool(exit: 0, "restore", "sound", "--match", "Attachments/k.pdf")
         #expect(try bench.shell("cat \(Self.pdf)") == "sound bytes")

@@ -28,12 +28,12 @@ struct CommandsPurgeRestTests {
     /// What a purge has taken is not missing.
     @Test func aPurgeBeforeTheDeleteWasSent_isNoDamage() throws {
         let bench = try Workbench()
-        try bench.write("l.bib", "@misc{x, title={One}, abstract={one}}\n")
+        try bench.write("l.bib", "@misc{x, title={One}, doi={10.1/a1}, abstract={one}}\n")
         try bench.tool(exit: 0, "hub", "init", "hub.db")
         try bench.tool(exit: 0, "import", "--create", "l.bib")
         try bench.tool(exit: 0, "store", "init", "--store", "b.db")
         for store in ["store.db", "b.db"] { try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", store) }
-        try bench.write("l.bib", "@misc{x, title={One}, abstract={two}}\n")
+        try bench.write("l.bib", "@misc{x, title={One}, doi={10.1/a1}, abstract={two}}\n")
         try bench.tool(exit: 0, "import", "--store", "b.db", "l.bib")
         try bench.tool(exit: 0, "sync", "--store", "b.db")
         let id = try id(of: "{One}", bench)

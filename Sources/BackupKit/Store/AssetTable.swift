@@ -99,11 +99,11 @@ extension Store {
             ? .unchanged : .added
     }
 
-    /// Whether the file of a row has these bytes, and the size and the time that the row says, and the row is not what was
-    /// noted of it: then the row is wrong about its digest, and there are no two files.
+    /// Whether the file of a row has these bytes, and the time that the row says: then the row is wrong about its digest, and
+    /// there are no two files. An empty file is one that has lost its bytes.
     private func isWrong(_ known: Asset, aboutFileOf digest: SHA256Digest) throws -> Bool {
         guard try pending(known.path) == nil, let status = try assetStatus(known.path), status.isRegular,
-            Self.looksAsRemembered(status, known), try !isAsNoted(known)
+            Self.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds), status.size > 0 || known.size == 0
         else { return false }
         return try self.digest(at: known.path) == digest
     }

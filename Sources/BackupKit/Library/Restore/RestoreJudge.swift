@@ -22,6 +22,12 @@ extension Restorer {
 }
 
 extension Restorer.Prepared {
+    /// The files that were damaged already when the backup was made, as it says itself.
+    var rottenFiles: Set<String> {
+        guard case .own(let manifest) = layout.manifest else { return [] }
+        return Set(manifest.omitted.filter { $0.findingOfHeld?.code == .digestMismatch }.map(\.path))
+    }
+
     /// Whether it says that nothing vouches for an attachment, which matters only where that is taken.
     func isOfUnprovedFile(_ finding: Finding) -> Bool {
         finding.code == .manifestMissing && layout.role(of: finding.subject) == .attachment

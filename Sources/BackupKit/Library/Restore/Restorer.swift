@@ -201,10 +201,14 @@ public enum Restorer {
     ) throws -> [(name: String, place: String)] {
         var places: [(name: String, place: String)] = []
         let files = prepared.staged.files.filter { prepared.layout.role(of: $0.key) == .attachment }
+        let rotten = options.mode == .merge ? prepared.rottenFiles : []
         for (path, facts) in files.sorted(by: { $0.key < $1.key }) where !unsound.contains(path) {
             let name = String(path.dropFirst(prepared.layout.prefix.count))
             guard wanted.takesFile(name) else { continue }
             if try !wanted.namesFile(name) && intake.staysDeleted(name) { continue }
+            // A backup of the damage does not make it good.
+            let mayBeRot = rotten.contains(name)
+            if mayBeRot, let known = try intake.store.asset(name), known.digest != facts.digest { continue }
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
