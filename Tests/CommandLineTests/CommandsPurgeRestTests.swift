@@ -25,7 +25,7 @@ struct CommandsPurgeRestTests {
         return bench
     }
 
-    /// What a purge has taken is not missing.
+    /// What a purge removed is not reported as damaged.
     @Test func aPurgeBeforeTheDeleteWasSent_isNoDamage() throws {
         let bench = try Workbench()
         try bench.write("l.bib", "@misc{x, title={One}, doi={10.1/a1}, abstract={one}}\n")

@@ -71,7 +71,7 @@ import Testing
         let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
         #expect(status.stdout.hasPrefix("BACKUP CRITICAL - never ran, next run 20"))
         let removed = try run(exit: 0, "schedule", "remove", "--profile", "papers")
-        #expect(removed.stderr == "Removed: our lines in the crontab\n")
+        #expect(removed.stderr == "Removed: backup-tool's lines in the crontab\n")
         #expect(try bench.text("table") == "")
         #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "There is nothing to remove.\n")
         #expect(try run(exit: 2, "schedule", "status").stdout == "BACKUP CRITICAL - never ran, not scheduled\n")

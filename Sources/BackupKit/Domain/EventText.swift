@@ -68,7 +68,7 @@ enum EventText {
     }
 
     /// UUIDs that differ in case are one.
-    static func isOneID(_ one: String, _ other: String) -> Bool {
+    private static func isOneID(_ one: String, _ other: String) -> Bool {
         sameBytes(one.lowercased(), other.lowercased())
     }
 

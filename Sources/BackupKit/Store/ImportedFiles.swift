@@ -185,11 +185,11 @@ extension Store {
 
     /// The same of all files: whoever copies one says nothing new.
     func heldSinceByAny() throws -> HeldSince {
-        if let known = heldSeen { return known }
+        if let known = seen.saidByFiles { return known }
         let query = try database.prepare("SELECT since FROM imported_file")
         var held = HeldSince()
         while try query.step() { held.formUnion(HeldSince(bytes: query.bytes(0))) }
-        heldSeen = held
+        seen.saidByFiles = held
         return held
     }
 

@@ -57,8 +57,8 @@ extension Store {
     /// id is older than that. Must run inside `batch`.
     func deletedEvent(having event: Record) throws -> StoredRecord? {
         guard event.type == RecordType.event, !event.isDeleted else { return nil }
-        let deleted = try deletedEventsSeen ?? takers(type: RecordType.event, areDeleted: true)
-        deletedEventsSeen = deleted
+        let deleted = try seen.deletedEvents ?? takers(type: RecordType.event, areDeleted: true)
+        seen.deletedEvents = deleted
         guard let id = deleted[event.localID], EventText.isKnownByLocalID(event) else { return nil }
         let known = try soundRecords(localID: id).filter { $0.record.type == event.type }
         return known.allSatisfy(\.record.isDeleted) ? known.first { $0.record.id.zone == event.id.zone } : nil

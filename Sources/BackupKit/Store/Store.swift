@@ -30,14 +30,18 @@ public final class Store {
     var currentBatch: Batch?
     /// Whether there were publications before that batch.
     var publicationsBefore: (batch: Int64, any: Bool)?
-    /// Who has which cite key, as a transaction saw it when it first deleted a publication that was edited.
-    var citeKeysSeen: CiteKeys?
-    /// The living publications by their listings, as seen when it first deleted one that had been another listing.
-    var listingsSeen: [String: [RecordID]]?
-    /// The ids of deleted events by what they had beside them, once a batch has asked.
-    var deletedEventsSeen: [String: String]?
-    /// What imported files have said, and since when, once a batch has asked.
-    var heldSeen: HeldSince?
+    /// What the current transaction has looked up once.
+    struct Seen {
+        /// Who has which cite key, from when it first deleted a publication that was edited.
+        var citeKeys: CiteKeys?
+        /// The living publications by their listings, from when it first deleted one that had been another listing.
+        var listings: [String: [RecordID]]?
+        /// The ids of deleted events by the ids that they had beside them.
+        var deletedEvents: [String: String]?
+        /// What imported files have said, and since when.
+        var saidByFiles: HeldSince?
+    }
+    var seen = Seen()
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
     /// Whether several transactions are a dry run together: see `play`.
@@ -284,7 +288,7 @@ public final class Store {
         if isWriting { return try body() }
         isWriting = true
         goneKeys = nil
-        defer { (isWriting, citeKeysSeen, listingsSeen, deletedEventsSeen, heldSeen) = (false, nil, nil, nil, nil) }
+        defer { (isWriting, seen) = (false, Seen()) }
         var isNewer = false
         let result = try database.write {
             // A damaged counter is written in any case.
@@ -318,12 +322,12 @@ public final class Store {
     /// Runs `body` inside the running batch and takes back what it wrote, so that its answer is known. It must not touch files.
     func attempt<Result>(_ body: () throws -> Result) throws -> Result {
         let before = (hybridClock, changeCounter, goneKeys, publicationsBefore, hasNewMarks)
-        let seen = (citeKeysSeen, listingsSeen, deletedEventsSeen)
+        let seenBefore = seen
         let files = (fileFindings, takenNames, rehearsal)
         rehearsal = true
         defer {
             (hybridClock, changeCounter, goneKeys, publicationsBefore, hasNewMarks) = before
-            (citeKeysSeen, listingsSeen, deletedEventsSeen) = seen
+            seen = seenBefore
             (fileFindings, takenNames, rehearsal) = files
         }
         return try database.takeBack(body)

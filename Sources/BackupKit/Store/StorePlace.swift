@@ -19,17 +19,14 @@ extension Store {
         try DatabasePlace.checkCompanions(of: path)
     }
 
-    /// Files that SQLite and this tool keep beside a store.
-    static func companions(of path: String) -> [String] { ["-wal", "-shm", "-journal", "-idle"].map { path + $0 } }
-
-    /// Throws where a vault would lie in the folder of a store's attachments: it would be taken for some of them.
+    /// Throws where a vault would lie in the folder of a store's attachments.
     public static func refuseVault(at path: String) throws {
         var folder = Directory.real(path) ?? Directory.real(parent(of: path)) ?? path
         while folder != "/", folder != "." {
             if folder.hasSuffix(".assets"), isStore(String(folder.dropLast(7))) {
                 throw BackupError(
                     .refused,
-                    "lies in \(folder), where a store keeps its attachments: a vault there would be taken for some",
+                    "lies in \(folder), where a store keeps its attachments: its files would be taken for attachments",
                     at: path, remedy: "choose another place")
             }
             folder = parent(of: folder)

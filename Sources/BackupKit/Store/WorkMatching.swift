@@ -162,20 +162,20 @@ extension Store {
     }
 
     private func citeKeys() throws -> CiteKeys {
-        let keys = try citeKeysSeen ?? CiteKeys(self)
-        citeKeysSeen = keys
+        let keys = try seen.citeKeys ?? CiteKeys(self)
+        seen.citeKeys = keys
         return keys
     }
 
     /// The living publications by their listings.
     private func listings() throws -> [String: [RecordID]] {
-        if let known = listingsSeen { return known }
+        if let known = seen.listings { return known }
         var found: [String: [RecordID]] = [:]
         try forEachCiteKey { _, id, record in
             guard let stored = try record(), let work = try? WorkID(stored.record) else { return }
             for listing in work.listings { found[listing, default: []].append(id) }
         }
-        listingsSeen = found
+        seen.listings = found
         return found
     }
 

@@ -1,6 +1,6 @@
 extension String {
-    /// The text that valid UTF-8 is, else nil. Nearly all texts are ASCII, which is found out many times as fast as the standard
-    /// initialiser that may refuse finds anything out.
+    /// Nil where the bytes are not valid UTF-8. Nearly all texts are ASCII: checking that first is many times as fast as the
+    /// validating initialiser.
     init?(utf8 bytes: UnsafeRawBufferPointer) {
         guard isASCII(bytes) else {
             self.init(validating: bytes, as: UTF8.self)

@@ -47,11 +47,13 @@ extension BibliographyIntake {
         guard !state.saidBefore.isEmpty || !dead.isEmpty else { return record }
         var record = record
         var times = times(of: localID, state)
-        // The name is what it was called while it was alive.
-        for id in Set([localID] + dead.map(\.id.name)) where !dead.isEmpty {
+        if !dead.isEmpty {
             let others = try store.heldSinceByAny()
-            for (place, field) in marks(of: id).enumerated() {
-                times[place].time = min(times[place].time, others[field.mark] ?? times[place].time)
+            // The name is what it was called while it was alive.
+            for id in Set([localID] + dead.map(\.id.name)) {
+                for (place, field) in marks(of: id).enumerated() {
+                    if let time = others[field.mark] { times[place].time = min(times[place].time, time) }
+                }
             }
         }
         record.modifiedAt = times.filter { !Publication.isText($0.name) }.map(\.time).max() ?? state.time

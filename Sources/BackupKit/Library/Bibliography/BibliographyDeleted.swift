@@ -43,7 +43,7 @@ extension BibliographyIntake {
 
     /// The tombstones of publications with that local id.
     func deleted(_ localID: String) throws -> [Record] {
-        try records(localID).filter { $0.isDeleted && $0.type == RecordType.publication }
+        isFree(localID) ? [] : try records(localID).filter { $0.isDeleted && $0.type == RecordType.publication }
     }
 
     /// The local id of a deleted publication that this entry is, where the id does not tell: an app had given it, or the entry

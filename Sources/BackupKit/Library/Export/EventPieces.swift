@@ -1,7 +1,7 @@
 /// Lines on their way from the database into days, each behind its length and a number.
 struct EventPiece {
     static let head = 16
-    /// A piece is full when it has so many bytes.
+    /// A piece of this many bytes is full.
     static let size = 1 << 20
     private(set) var bytes: [UInt8] = []
 

@@ -5,8 +5,7 @@
 struct Replacing {
     /// What is being read or is the store's: nothing that it lies in is replaced, and nothing in it.
     private let sources: [(path: String, reason: String)]
-    /// The store that these are of.
-    private var storePath: String?
+    private var ownFiles: OwnFiles?
     /// Whether a file with these bytes is going to be there again under this name.
     var isKept: (_ relativePath: String, _ digest: SHA256Digest) throws -> Bool = { _, _ in false }
     /// Knows the lines of files that hold nothing but events.
@@ -17,7 +16,7 @@ struct Replacing {
     init(source: String, besides store: String?, isKept: @escaping (String, SHA256Digest) throws -> Bool) {
         let parts = store.map { [$0, Store.assetFolder(of: $0)] } ?? []
         sources = Self.read([source]) + parts.map { ($0, "is a part of the store") }
-        storePath = store
+        ownFiles = store.map(OwnFiles.init(ofStoreAt:))
         self.isKept = isKept
     }
 
@@ -28,7 +27,7 @@ struct Replacing {
     /// An export of these kinds.
     init(by store: Store, writing kinds: Set<Kind>) {
         sources = Self.read([store.path, store.assetFolder])
-        storePath = store.path
+        ownFiles = OwnFiles(of: store)
         if kinds.contains(.events) { self.store = store }
         isKept = { path, digest in try kinds.contains(.attachments) && store.asset(path)?.digest == digest }
     }
@@ -36,7 +35,7 @@ struct Replacing {
     /// An export of events, and of the files `media` that they name.
     init(ofEventsBy store: Store, media: @escaping () throws -> Set<String>) {
         sources = Self.read([store.path, store.assetFolder])
-        storePath = store.path
+        ownFiles = OwnFiles(of: store)
         self.store = store
         isKept = { path, digest in
             let places = ["Attachments/" + path, path]
@@ -52,7 +51,11 @@ struct Replacing {
 
     /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
     func check(_ target: String, replace: Bool) throws {
-        try refuseCompanion(target)
+        if ownFiles?.isBesideDatabase(target) == true {
+            throw BackupError(
+                .refused, "is the name of a file that the store keeps beside it", at: target,
+                remedy: "choose another name")
+        }
         let isThere = try FileStatus.ofName(target) != nil
         if !isThere, let source = try source(around: target) {
             throw BackupError(.refused, "lies in \(source)", at: target, remedy: "choose another place")
@@ -68,18 +71,6 @@ struct Replacing {
             throw BackupError(.exists, "already exists, and \(error.message)", at: target, remedy: error.remedy)
         }
         throw AtomicFile.existing(target)
-    }
-
-    /// Throws for the places of files that SQLite keeps beside the store, also of one that is not there now.
-    private func refuseCompanion(_ target: String) throws {
-        guard let storePath else { return }
-        func real(_ path: String) -> String {
-            "\(Directory.real(parent(of: path)) ?? parent(of: path))/\(lastComponent(of: path))"
-        }
-        let places = Store.companions(of: Directory.real(storePath) ?? storePath) + Store.companions(of: storePath)
-        guard places.map(real).contains(where: { sameBytes($0, real(target)) }) else { return }
-        throw BackupError(
-            .refused, "is the name of a file that the store keeps beside it", at: target, remedy: "choose another name")
     }
 
     /// Throws unless `target` is free, empty or ours. What is damaged may hold what is nowhere else.

@@ -206,7 +206,7 @@ public enum Restorer {
             let name = String(path.dropFirst(prepared.layout.prefix.count))
             guard wanted.takesFile(name) else { continue }
             if try !wanted.namesFile(name) && intake.staysDeleted(name) { continue }
-            // A backup of the damage does not make it good.
+            // The file was damaged already when it was backed up.
             let mayBeRot = rotten.contains(name)
             if mayBeRot, let known = try intake.store.asset(name), known.digest != facts.digest { continue }
             let asset = Asset(

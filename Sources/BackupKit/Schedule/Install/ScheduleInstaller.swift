@@ -15,10 +15,10 @@ public enum ScheduleInstaller {
         /// Run afterwards, where systemd is running.
         public let commands: [[String]]
         public var isRemoval = false
-        /// What is written or goes; other lines of a crontab stay.
+        /// What is written or removed. Other lines of a crontab stay.
         public var places: [String] {
             let crontab = ScheduleInstaller.theCrontab
-            return changes.map { isRemoval && $0.place == crontab ? "our lines in \(crontab)" : $0.place }
+            return changes.map { isRemoval && $0.place == crontab ? "backup-tool's lines in \(crontab)" : $0.place }
         }
 
         public var isEmpty: Bool { changes.isEmpty && commands.isEmpty }

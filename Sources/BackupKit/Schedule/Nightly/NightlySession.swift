@@ -184,7 +184,7 @@ public struct NightlySession: Sendable {
         try Directory.createAll(folder)
         try BackupError.mustBeWritable(folder)
         // Only the attempt tells whether there is room.
-        guard let file = try FileHandle.nameless(in: folder) else { return }
+        guard let file = try FileHandle.ifNameless(in: folder, toldAs: folder) else { return }
         try [UInt8](repeating: 1, count: stateRoom).withUnsafeBytes { try file.write($0) }
         try file.sync()
     }

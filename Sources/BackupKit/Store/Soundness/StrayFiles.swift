@@ -20,7 +20,7 @@ extension Store {
         }
         // The check of each attachment says so.
         if FileHandle.isDenied(treeFolder) { return nil }
-        // Keyed hashes, at which nobody outside can aim.
+        // Keyed hashes: no outsider can choose names that collide.
         var known = Set(Self.ownFolders.map { hasher.text($0) })
         let paths = try database.prepare("SELECT path FROM asset")
         while try paths.step() { known.insert(hasher.text(paths.bytes(0))) }

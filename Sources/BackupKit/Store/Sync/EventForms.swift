@@ -45,10 +45,12 @@ extension Synchronizer {
     }
 
     /// Whether another local id says better which event it is than its own: it is the id of the line, or a line has it at all.
-    static func isKnown(_ event: Record, ratherBy localID: String) -> Bool {
+    func isKnown(_ event: Record, ratherBy localID: String) -> Bool {
         if let fields = try? Fields.parse(event.fields), let id = EventText.id(in: fields) {
-            if EventText.isOneID(id, event.localID) { return false }
-            if EventText.isOneID(id, localID) { return true }
+            // UUIDs that differ in case are one.
+            let key = store.hasher.key(id)
+            if key == store.hasher.key(event.localID) { return false }
+            if key == store.hasher.key(localID) { return true }
         }
         return DeterministicID.isMade(event.localID) && !DeterministicID.isMade(localID)
     }
@@ -180,7 +182,7 @@ extension Synchronizer {
         var joined = record.identified(as: former.record.id.name)
         let said = try EventText.meanings(Fields.parse(former.record.fields))
         let isEdited = try !EventText.meanings(withID: record).contains { now in said.contains { sameBytes($0, now) } }
-        // What says the same in other words may say since when.
+        // Equal content may still carry a newer time.
         let (mine, theirs) = try EventText.comparable(record, former.record)
         if isEdited || theirs.latestTime > mine.latestTime { joined = try merged(joined, former.record, base: nil) }
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))

@@ -46,8 +46,8 @@ extension FileHub {
         return found
     }
 
-    /// Removes bytes that no row names any more: what was deleted for good must not lie in the hub. A device that is about to
-    /// name them gives them again.
+    /// Removes bytes that no row names any more, so that nothing deleted for good stays in the hub. A device that has just
+    /// pushed a row with these bytes sends them again.
     func removeAssets(_ digests: Set<SHA256Digest>) throws {
         guard !digests.isEmpty, let assets = try RootDirectory.ifThere(assetFolder) else { return }
         for digest in digests where try assets.status(of: Self.place(of: digest))?.isRegular == true {

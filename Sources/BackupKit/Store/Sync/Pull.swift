@@ -235,14 +235,12 @@ extension Synchronizer {
         if try keepEdit(of: local, row, incoming) || putOff(incoming, meeting: local) { return }
         let base = try store.ancestor(record.id)
         let row = row.without(base)
-        // Of what was purged here, the purge has taken the memory as well.
+        // A purge also removes what the store knew of the hub's version.
         if row.isUnknown, try !store.isPurged(record.id) { unknownStates.insert(record.id) }
         let areTwo = try areTwoEvents(local, record, base: base)
         let sides = (try separated(local, from: record), try separated(record, from: local))
         var merged = try areTwo ? record : self.merged(sides.0, sides.1, base: base)
-        if merged.type == RecordType.event, !merged.isDeleted,
-            Self.isKnown(merged, ratherBy: local.localID)
-        {
+        if merged.type == RecordType.event, !merged.isDeleted, isKnown(merged, ratherBy: local.localID) {
             // The other side has not heard of the id yet.
             merged.localID = local.localID
             eventsWithIDHere.append(local.id)

@@ -8,9 +8,12 @@ enum DatabasePlace {
             remedy: "connect the disk that it lies on, or remove the link")
     }
 
+    /// The files that SQLite keeps beside a database.
+    static func companions(of path: String) -> [String] { ["-wal", "-shm", "-journal"].map { path + $0 } }
+
     /// Throws where SQLite cannot have its files beside the database.
     static func checkCompanions(of path: String) throws {
-        for place in ["-wal", "-shm", "-journal"].map({ path + $0 }) {
+        for place in companions(of: path) {
             guard let status = try FileStatus.ofName(place), !status.isRegular else { continue }
             throw BackupError(
                 .refused, "is \(status.kindName) in the place of a file of \(lastComponent(of: path))", at: place,

@@ -29,9 +29,7 @@ public struct SpoolFile: Sendable {
     public init(inMemory limit: Int = 1 << 18) throws {
         self.limit = limit
         let folder = try Self.folder()
-        let descriptor = csystem_open_nameless(folder)
-        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
-        file = FileHandle(owning: descriptor, path: "temporary data in \(folder)")
+        file = try FileHandle.nameless(in: folder, toldAs: "temporary data in \(folder)")
         // What is not touched takes no memory; growing would for a while take three times as much.
         buffer.reserveCapacity(limit + limit / 16)
     }
@@ -68,5 +66,25 @@ public struct SpoolFile: Sendable {
     /// Reads everything back; `flush` first.
     public func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         try file.forEachChunk(body)
+    }
+}
+
+extension FileHandle {
+    /// A file without a name in a folder. Errors call it `name`.
+    static func nameless(in folder: String, toldAs name: String) throws -> FileHandle {
+        guard let file = try ifNameless(in: folder, toldAs: name) else { throw noNameless(in: folder) }
+        return file
+    }
+
+    /// The same, but nil where the file system has no such files.
+    static func ifNameless(in folder: String, toldAs name: String) throws -> FileHandle? {
+        let descriptor = csystem_open_nameless(folder)
+        if descriptor >= 0 { return FileHandle(owning: descriptor, path: name) }
+        if [EOPNOTSUPP, EISDIR, ENOENT].contains(errno) { return nil }
+        throw noNameless(in: folder)
+    }
+
+    private static func noNameless(in folder: String) -> BackupError {
+        BackupError.fromErrno("cannot hold temporary data", at: folder)
     }
 }

@@ -1,6 +1,3 @@
-import CSystem
-import Glibc
-
 /// Text files as editors write them: UTF-8, or UTF-16 with a byte order mark.
 extension FileHandle {
     /// Opens a text. One in UTF-16 with a mark is read as UTF-8, from a nameless copy. Throws `.damaged` where it is not
@@ -8,7 +5,7 @@ extension FileHandle {
     static func openText(_ path: String) throws -> FileHandle {
         let file = try openForReading(path)
         guard var decoder = try UTF16Decoder(markOf: file) else { return file }
-        let copy = try FileHandle.nameless(for: path)
+        let copy = try FileHandle.nameless(in: SpoolFile.folder(), toldAs: path)
         do {
             try file.forEachChunk { chunk in
                 var text: [UInt8] = []
@@ -25,7 +22,7 @@ extension FileHandle {
     /// A copy of this file in UTF-8, which has no name; nil where its bytes are no text of that encoding.
     func copy(decodedBy decoder: CharacterDecoder) throws -> FileHandle? {
         struct OtherEncoding: Error {}
-        let copy = try FileHandle.nameless(for: path)
+        let copy = try FileHandle.nameless(in: SpoolFile.folder(), toldAs: path)
         var text: [UInt8] = []
         do {
             try forEachChunk { chunk in
@@ -40,22 +37,6 @@ extension FileHandle {
         } catch is OtherEncoding {
             return nil
         }
-    }
-
-    /// A file without a name, for what `path` says in another form.
-    private static func nameless(for path: String) throws -> FileHandle {
-        let folder = try SpoolFile.folder()
-        let descriptor = csystem_open_nameless(folder)
-        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
-        return FileHandle(owning: descriptor, path: path)
-    }
-
-    /// A file without a name in a folder; nil where its file system has none.
-    static func nameless(in folder: String) throws -> FileHandle? {
-        let descriptor = csystem_open_nameless(folder)
-        if descriptor >= 0 { return FileHandle(owning: descriptor, path: folder) }
-        if [EOPNOTSUPP, EISDIR, ENOENT].contains(errno) { return nil }
-        throw BackupError.fromErrno("cannot be written to", at: folder)
     }
 
     private func append(_ bytes: [UInt8]) throws {

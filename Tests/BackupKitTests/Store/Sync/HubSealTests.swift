@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    /// Makes of a tombstone what a program deletes that notes nothing beside it.
+    /// Replaces a tombstone by one that does not say which version it deleted.
     private func forgetWhatWasDeleted(_ name: String, on hub: any Hub) throws {
         let id = RecordID(zone: "Z", name: name)
         guard let known = try hub.fetch([id], for: nil).records.first, known.record.isDeleted else { return }
