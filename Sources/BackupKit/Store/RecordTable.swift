@@ -277,6 +277,14 @@ extension Store {
         return stored.record
     }
 
+    /// What a record says of which this transaction has found that it can be read.
+    func fields(change: Int64) throws -> String {
+        let query = try database.statement("SELECT fields FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        guard try query.step() else { throw DamagedRow(lost: change) }
+        return query.text(0)
+    }
+
     /// The row of that number; nil where there is none.
     func stored(change: Int64) throws -> StoredRecord? {
         let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)

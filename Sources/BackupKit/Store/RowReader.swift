@@ -176,7 +176,12 @@ extension RecordHasher {
 extension Store.StoredRecord {
     /// A row of `Store.recordColumns` and its hash.
     init(judging row: Statement, _ hasher: RecordHasher) throws {
-        let isProven = row.optionalInteger(13).map { $0 == hasher.row(of: row) }
+        try self.init(judging: row, as: row.isNull(13) ? 0 : hasher.row(of: row))
+    }
+
+    /// The same where the hash of the row as it is now is known.
+    init(judging row: Statement, as hash: Int64) throws {
+        let isProven = row.optionalInteger(13).map { $0 == hash }
         self = try RowReader.record(row, isProven: isProven == true)
         isAsWritten = isProven ?? true
     }

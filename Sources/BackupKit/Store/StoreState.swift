@@ -11,7 +11,7 @@ extension Store {
     /// Must run inside `read`, like everything that goes by it.
     func state() throws -> StoreState {
         var tally = RowTally()
-        return try state(tally: &tally, ofRows: { _ in })
+        return try state(tally: &tally, ofRows: { _, _ in })
     }
 
     /// The same, and visits every record on the way, in the order of changes.
@@ -21,13 +21,13 @@ extension Store {
     ) throws -> StoreState {
         try state(
             tally: &tally,
-            ofRows: { row in
-                if let stored = try ifSound(damaged, { try StoredRecord(judging: row, hasher) }) { try body(stored) }
+            ofRows: { row, hash in
+                if let stored = try ifSound(damaged, { try StoredRecord(judging: row, as: hash) }) { try body(stored) }
             })
     }
 
     private func state(
-        tally: inout RowTally, ofRows body: (Statement) throws -> Void
+        tally: inout RowTally, ofRows body: (Statement, _ hash: Int64) throws -> Void
     ) throws -> StoreState {
         var state = StoreState(bibliography: 0, others: 0)
         // A statement of its own: the body may use the others.
@@ -35,12 +35,15 @@ extension Store {
         let types = RecordType.ofBibliography
         while try records.step() {
             tally.add(change: records.integer(0))
+            // Each byte of a row is hashed once, for this and to tell whether the row is as it was written.
+            let hash = hasher.row(of: records)
+            let words = (hash, records.optionalInteger(13) ?? ~hash)
             if records.isNull(12), types.contains(where: { records.equals(3, $0) }) {
-                add(records, to: &state.bibliography)
+                state.bibliography = withUnsafeBytes(of: words) { hasher.text($0, after: state.bibliography) }
             } else {
-                add(records, to: &state.others)
+                state.others = withUnsafeBytes(of: words) { hasher.text($0, after: state.others) }
             }
-            try body(records)
+            try body(records, hash)
         }
         for query in [
             "SELECT path, size, sha256, local_only, modified_ns FROM asset ORDER BY path",

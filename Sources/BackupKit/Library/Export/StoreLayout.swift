@@ -210,8 +210,8 @@ struct StoreLayout {
             while end < events.count, events[end].day == day {
                 let event = events[end]
                 end += 1
-                guard let record = try store.ifSound({ try store.record(change: event.change) }) else { continue }
-                lines.append((event.instant, record.fields))
+                guard let text = try store.ifSound({ try store.fields(change: event.change) }) else { continue }
+                lines.append((event.instant, text))
             }
             // Not by change number: that would make the bytes depend on the order of arrival.
             lines.sort { $0.instant == $1.instant ? $0.text < $1.text : $0.instant < $1.instant }
