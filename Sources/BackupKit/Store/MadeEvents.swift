@@ -53,13 +53,21 @@ extension Store {
 }
 
 extension Store {
-    /// The tombstone of an event that had this one's `localId` beside its id, or that this one was merged into: a line without the
-    /// id is older than that. Must run inside `batch`.
-    func deletedEvent(having event: Record) throws -> StoredRecord? {
-        guard event.type == RecordType.event, !event.isDeleted else { return nil }
+    /// The local ids of deleted events, by the `localId` that each had beside its id, and by those of events that were merged
+    /// into it.
+    func deletedTakers() throws -> [String: String] {
         let deleted = try seen.deletedEvents ?? takers(type: RecordType.event, areDeleted: true)
         seen.deletedEvents = deleted
-        guard let id = deleted[event.localID], EventText.isKnownByLocalID(event) else { return nil }
+        return deleted
+    }
+
+    /// The tombstone of an event that had this one's `localId` beside its id, or that this one was merged into: a line without the
+    /// id is older than that. The other way round a tombstone does not tell a delete from a fold. Must run inside `batch` or
+    /// `write`.
+    func deletedEvent(having event: Record) throws -> StoredRecord? {
+        guard event.type == RecordType.event, !event.isDeleted, let id = try deletedTakers()[event.localID],
+            EventText.isKnownByLocalID(event)
+        else { return nil }
         let known = try soundRecords(localID: id).filter { $0.record.type == event.type }
         return known.allSatisfy(\.record.isDeleted) ? known.first { $0.record.id.zone == event.id.zone } : nil
     }

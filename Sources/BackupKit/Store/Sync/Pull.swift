@@ -64,6 +64,7 @@ extension Synchronizer {
             return try hold(bare.id, kind, "the hub's version \(reason)", size: bare.schemaVersion)
         }
         store.see(bare)
+        if bare.type == RecordType.event, bare.isDeleted { localIDsGone.formUnion(bare.idsTakenIn) }
         do { try settle(bare, incoming) } catch let row as DamagedRow {
             try hold(row)
         }

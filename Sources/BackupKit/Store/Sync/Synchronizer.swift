@@ -93,6 +93,8 @@ public final class Synchronizer {
     var deletedUnseen: Set<Int64>?
     /// Local ids of events that were deleted in this sync, by their keys.
     var eventsGone: Set<Int64> = []
+    /// What the hub's deleted events had beside their ids.
+    var localIDsGone: Set<String> = []
     /// Events that have an id here and none on the hub.
     var eventsWithIDHere: [RecordID] = []
     /// Once an event had other words than that of a line without an id.

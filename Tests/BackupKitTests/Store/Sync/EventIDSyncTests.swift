@@ -112,4 +112,21 @@ import Testing
             #expect(try living(devices["B"]).isEmpty)
         }
     }
+
+    /// Nor does a sync, from a device that knows it by its `localId` alone, whichever of them the hub hears first.
+    @Test(arguments: [["A", "B"], ["B", "A"]], [false, true])
+    func anEventThatWasDeletedUnderItsID_isDeletedUnderItsLocalID(order: [String], isEdited: Bool) throws {
+        try withDevices("A", "B") { devices in
+            _ = try take("\"localId\":\"L-1\",\(Self.said)", on: "A", in: devices)
+            _ = try take("\"id\":\"\(Self.id)\",\"localId\":\"L-1\",\(Self.said)", on: "B", in: devices)
+            devices.clock.advance()
+            _ = try devices["B"].curate(.delete, [Self.id])
+            devices.clock.advance()
+            let edit = ",\"note\":\"later\",\"modified_at\":\"\(devices.clock.now.iso8601)\""
+            if isEdited { _ = try take("\"localId\":\"L-1\",\(Self.said)\(edit)", on: "A", in: devices) }
+            for name in order { try devices.sync(name) }
+            try devices.syncAll()
+            for store in devices.stores { #expect(try living(store).count == (isEdited ? 1 : 0)) }
+        }
+    }
 }
