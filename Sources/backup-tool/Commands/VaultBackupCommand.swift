@@ -101,7 +101,7 @@ private final class BackupReporter: Sendable {
     func finish(_ result: VaultBackupResult) -> ExitStatus {
         if call.output.isJSON { reportJSON(result) } else { tell(result) }
         if result.layout.isOfDamagedStore { return .damaged }
-        return result.isComplete && !result.hasDamage ? .done : .incomplete
+        return result.isComplete && result.vaultDamage.isEmpty ? .done : .incomplete
     }
 
     private func reportJSON(_ result: VaultBackupResult) {
@@ -114,7 +114,7 @@ private final class BackupReporter: Sendable {
         }
         for omission in result.layout.omitted { error(omission.path, omission.reason) }
         for path in result.unsteady { error(path, "changed while it was read") }
-        for finding in result.layout.warnings where finding.severity != .note {
+        for finding in result.layout.warnings + result.vaultDamage where finding.severity != .note {
             error(finding.subject, finding.message, finding.remedy)
         }
         let seconds = Double(result.end.milliseconds - result.begin.milliseconds) / 1000
@@ -128,7 +128,7 @@ private final class BackupReporter: Sendable {
 
     private func tell(_ result: VaultBackupResult) {
         let output = call.output
-        call.say(result.layout.warnings + result.layout.omitted.map(\.finding))
+        call.say(result.layout.warnings + result.vaultDamage + result.layout.omitted.map(\.finding))
         for path in result.unsteady {
             output.warn("changed each time while it was read; the snapshot may hold a mixture", at: path)
         }

@@ -58,11 +58,10 @@ public struct VaultBackupResult: Sendable {
     /// Files that changed while they were read, each time they were.
     public var unsteady: [String] = []
 
+    /// What is wrong with the vault. This snapshot is whole all the same, for it stored again what was lost; older ones may not be.
+    public var vaultDamage: [Finding] = []
+
     public var isComplete: Bool { layout.isComplete && unsteady.isEmpty }
-    /// The vault itself is damaged. This snapshot is whole all the same; older ones may not be.
-    public var hasDamage: Bool {
-        layout.warnings.contains { $0.severity == .damage && $0.code != .recordDamaged }
-    }
 
     /// restic's summary, under the names that it has in snapshots.
     public var summary: JSON {
@@ -106,7 +105,7 @@ public enum VaultBackup {
         try store.leaveOutUnreadableTables()
         let parent = try parent(in: vault, options, now: result.begin)
         let memo = BackupMemo(parent?.file, options)
-        let (writer, archived) = try store.read {
+        let (writer, archived, damage) = try store.read {
             // When the store's change counter is the last snapshot's, its state is computed before any file is made. Otherwise
             // it is computed while the files are made.
             let isSame = try memo?.changes == store.lastChange()
@@ -120,11 +119,11 @@ public enum VaultBackup {
             let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
             for pack in found { writer.adopt(pack) }
             let archiver = LayoutArchiver(writer, try Chunker(vault.polynomial), previous, memo, options)
-            var archived = try archiver.archive(rows.finish())
-            archived.layout.warnings += (index.findings + lost + rotten).filter { $0.severity != .note }
-            return (writer, archived)
+            let damage = (index.findings + lost + rotten).filter { $0.severity != .note }
+            return (writer, try archiver.archive(rows.finish()), damage)
         }
         result.layout = archived.layout
+        result.vaultDamage = damage
         result.unsteady = archived.unsteady
         result.files = archived.files
         result.folders = archived.folders

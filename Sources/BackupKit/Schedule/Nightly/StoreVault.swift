@@ -95,8 +95,8 @@ public final class StoreVault: NightlyVault {
         let result = try VaultBackup.run(store, into: vault, backup)
         guard let id = result.snapshot?.hex else { throw BackupError(.failed, "no snapshot was taken", at: vaultPath) }
         let warnings = result.layout.warnings.filter { $0.code != .recordDamaged }
-        var findings = try damage + namingHolders(warnings, in: store)
-        if damage.isEmpty { findings += try doubtsOfHistory(store) }
+        var findings = try damage + namingHolders(warnings, in: store) + result.vaultDamage
+        if damage.isEmpty { findings += try doubtsOfMemory(store) }
         let remedy = "\(checkCommand) names the command that mends it"
         findings += result.layout.omitted.map {
             Finding(.skipped, .warning, $0.path, "left out: \($0.reason)", remedy: remedy)
