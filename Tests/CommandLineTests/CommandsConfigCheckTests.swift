@@ -46,6 +46,23 @@ import Testing
         try bench.tool(exit: 0, check)
     }
 
+    @Test func aStoreThatNoSettingNames_isTheUsualOne_andMustBeThere() throws {
+        let bench = try Self.bench()
+        try bench.write("n.toml", "password-file = 'pw'\nvault = 'v'\n")
+        let usual = ["BACKUP_TOOL_STORE": bench.path("usual.db")]
+        let told = try bench.tool(exit: 4, "config", "check", "--config", "n.toml", environment: usual).stderr
+        #expect(told.contains("usual.db\": there is no store here, and runs use it"), "\(told)")
+        try bench.tool(exit: 0, "store", "init", "--store", "usual.db")
+        try bench.tool(exit: 0, "config", "check", "--config", "n.toml", environment: usual)
+    }
+
+    @Test func aFileThatNamesNoVault_isForNoRuns() throws {
+        let bench = try Self.bench()
+        try bench.write("n.toml", "")
+        let told = try bench.tool(exit: 0, "config", "check", "--config", "n.toml").stderr
+        #expect(told.contains("names no vault"), "\(told)")
+    }
+
     @Test func settingsOfRunsWithoutAVault_areNamed() throws {
         let bench = try Self.bench()
         let check = ["config", "check", "--config", "n.toml"]

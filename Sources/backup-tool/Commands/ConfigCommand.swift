@@ -43,9 +43,14 @@ extension Command {
             let mistakes =
                 found.isEmpty
                 ? try all.mistakesOfRuns(
-                    of: profile, hasVault: call.hasVaultInEnvironment, hasPassword: hasPassword, call.output.advice)
+                    of: profile, hasVault: call.hasVaultInEnvironment, hasPassword: hasPassword,
+                    store: { try call.environment.store(option: nil, configuration: $0) }, call.output.advice)
                 : found
             call.reportConfiguration(shown, mistakes)
+            let settings = try found.isEmpty ? [all] + all.profiles.map { try all.profile($0) } : []
+            if mistakes.isEmpty, !call.hasVaultInEnvironment, settings.allSatisfy({ $0.text("vault") == nil }) {
+                call.output.note("It names no vault, so it is for no runs.")
+            }
             return mistakes.isEmpty ? .done : .damaged
         })
 }

@@ -48,9 +48,10 @@ extension Configuration {
     }
 
     /// What would fail in the night: by the settings of one profile, or of all. `advice` completes the commands.
-    /// `hasPassword`: whether the environment has one.
+    /// `hasPassword`: whether the environment has one. `store`: which one runs use by these settings.
     func mistakesOfRuns(
-        of profile: String?, hasVault: Bool, hasPassword: Bool, _ advice: Advice
+        of profile: String?, hasVault: Bool, hasPassword: Bool, store: (Configuration) throws -> String,
+        _ advice: Advice
     ) throws -> [BackupError] {
         let names = profile.map { [$0] } ?? [nil] + profiles
         return try names.reduce(into: []) { mistakes, name in
@@ -59,8 +60,9 @@ extension Configuration {
             if let name { advice.carry(Option.profile.name, name) }
             let found = [
                 settings.mistake(in: Option.store.name) { try settings.checkStore() },
+                // Profiles may name a store and a vault each.
+                try name == nil && !profiles.isEmpty ? nil : settings.mistakeOfUsualStore(store(settings)),
                 settings.mistake(in: Option.vault.name) { try settings.checkVault() },
-                // Profiles may name a vault each.
                 hasVault || name == nil && !profiles.isEmpty ? nil : settings.mistakeOfNoVault(),
                 settings.mistake(in: Option.vault.name) { try settings.checkHasPassword(orElse: hasPassword) },
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
@@ -89,6 +91,16 @@ extension Configuration {
                     .failed, "'\(name)' is for runs, and no vault is named for them",
                     remedy: "name the vault's folder with 'vault'")
             }
+        }
+    }
+
+    private func mistakeOfUsualStore(_ path: String) -> BackupError? {
+        guard let file, text("store") == nil, text("vault") != nil else { return nil }
+        return Self.mistake(of: "\"\(path)\"", at: file) {
+            guard try FileStatus.ofTarget(path) == nil else { return }
+            throw BackupError(
+                .notFound, "there is no store here, and runs use it where no other is named",
+                remedy: "name the library's store with 'store'")
         }
     }
 
