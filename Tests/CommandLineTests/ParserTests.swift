@@ -123,6 +123,7 @@ func anEmptyValue_isRefused(line: String) {
         ("snapshots", "'vault snapshots'"), ("check", "'schema check', 'store check', 'vault check' or 'config check'"),
         ("vault fooget", "'forget'"), ("vault snaphsots", "'snapshots'"), ("vault key lst", "'list'"),
         ("vault forget --keep-dayly 3", "'--keep-daily'"), ("export --dryrun", "'--dry-run'"),
+        ("export lib.zip", "'--output lib.zip'"),
         ("expire", nil), ("report", nil), ("x", nil), ("restore b --path c", nil), ("export --dir", nil),
     ] as [(String, String?)])
 func onlyWhatIsNear_isSuggested(line: String, suggestion: String?) {

@@ -80,7 +80,9 @@ struct Parser {
             throw usage("\(required[line.arguments.count].name) is missing")
         }
         if line.arguments.count > wanted.count, !wanted.contains(where: \.isMany) {
-            throw usage("unexpected argument '\(printable(line.arguments[wanted.count]))'")
+            let word = printable(line.arguments[wanted.count])
+            let mayBeOutput = line.command.options.contains { $0.name == "output" } && line.options["output"] == nil
+            throw usage("unexpected argument '\(word)'", mayBeOutput ? "did you mean '--output \(word)'?" : nil)
         }
         for argument in wanted {
             for word in line.words(of: argument) { try check(word, argument.values, for: argument.name) }

@@ -109,7 +109,10 @@ extension Invocation {
     fileprivate func namedChoice(_ ids: [Int64]) throws -> ConflictChoice? {
         let choice = value("with").flatMap(ConflictChoice.init(rawValue:))
         if value("keep") == nil {
-            guard let choice else { throw usage("--with is missing") }
+            guard let choice else {
+                let choices = ConflictChoice.allCases.map(\.rawValue).joined(separator: ", ")
+                throw usage("--with is missing; it takes one of \(choices)")
+            }
             return choice
         }
         guard choice == nil, ids.count == 1 else { throw usage("--keep goes with one conflict and without --with") }

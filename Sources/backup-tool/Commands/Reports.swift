@@ -153,7 +153,7 @@ extension IntakeResult {
         part(attachmentsRemoved, attachmentsRemoved == 1 ? "attachment removed" : "attachments removed")
         part(linked, linked == 1 ? "record linked to a file" : "records linked to files")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
-        if parts.isEmpty, what == "import" {
+        if parts.isEmpty {
             part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
             part(settingsUnchanged, settingsUnchanged == 1 ? "setting unchanged" : "settings unchanged")
         }
