@@ -46,10 +46,13 @@ struct CommandsStoreCheckTests {
             CREATE TABLE conflict_number (id INTEGER PRIMARY KEY, record_zone TEXT, record_name TEXT);
             INSERT INTO conflict_number SELECT * FROM old UNION SELECT id + 1, record_zone, record_name FROM old;
             """
-        for (damage, message) in [("DELETE FROM conflict_number", "has no number"), (twice, "has several numbers")] {
+        let damages: [(String, String, Int32)] = [
+            ("DELETE FROM conflict_number", "has no number", 3), (twice, "has several numbers", 4),
+        ]
+        for (damage, message, code) in damages {
             let bench = try bench()
             try sql(bench, damage)
-            let check = try bench.tool(exit: 3, "store", "check")
+            let check = try bench.tool(exit: code, "store", "check")
             #expect(check.stderr.contains(message), "\(check.stderr)")
             try bench.tool(exit: 0, "store", "repair")
             try bench.tool(exit: 0, "store", "check")

@@ -61,6 +61,8 @@ public func checkSound(_ path: String) throws {
     let store = try Store(path, .read)
     let changed = try store.changedBatches()
     if !changed.isEmpty { throw defect("the undo history of \(changed) is not what was written") }
+    let memory = try store.memoryDamage()
+    if !memory.isEmpty { throw defect("what is remembered is not what was written: \(memory.map(\.sentence))") }
     let stale = try store.staleKeys()
     if stale != 0 { throw defect("\(stale) records that the index by local id does not know") }
     let odd = try store.oddHubStates().map(\.id) + store.brokenAncestors()

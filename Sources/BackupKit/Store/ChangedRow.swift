@@ -7,6 +7,21 @@ struct ChangedRow {
     let noted: String?
 
     var subject: String { "\(table) \(key)" }
+    /// The columns of a row that is noted whole; nil of one of which nothing that can be read is noted.
+    var notedTexts: [String]? {
+        guard let noted else { return nil }
+        let words = (key + (noted.isEmpty ? "" : " \(noted)")).split(separator: " ", omittingEmptySubsequences: false)
+        let texts = words.compactMap { Self.text(ofHex: $0) }
+        return texts.count == words.count ? texts : nil
+    }
+
+    private static func text(ofHex hex: Substring) -> String? {
+        let digits = hex.utf8.compactMap(hexValue)
+        guard digits.count == hex.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+        let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
     var reason: String { isGone ? "is gone: a disk error, or another program" : DamagedRow.changed }
 }
 

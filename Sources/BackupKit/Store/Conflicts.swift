@@ -64,7 +64,10 @@ extension Store {
     /// Gives the record of a conflict another name; its number stays.
     private func renameRecord(of conflict: Conflict, _ stored: StoredRecord, to record: Record) throws {
         try reidentify(stored.change, stored.record, to: record)
-        try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
+        // A row that REPLACE removes tells no trigger.
+        try database.statement("DELETE FROM conflict_number WHERE record_zone = ? AND record_name = ? AND id <> ?")
+            .bind(1, record.id.zone).bind(2, record.id.name).bind(3, conflict.id).run()
+        try database.statement("UPDATE conflict_number SET record_name = ? WHERE id = ?")
             .bind(1, record.id.name).bind(2, conflict.id).run()
     }
 

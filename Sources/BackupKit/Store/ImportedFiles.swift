@@ -137,19 +137,27 @@ extension Store {
 
     /// What the file of one path has brought is what the file of another path has brought.
     func moveImported(from old: String, to new: String) throws {
-        try database.statement("UPDATE imported_file SET path = ? WHERE path = ?").bind(1, new).bind(2, old).run()
+        try RowSeal.imported.resealing(old, as: new, self) {
+            try database.statement("UPDATE imported_file SET path = ? WHERE path = ?").bind(1, new).bind(2, old).run()
+        }
         hasNewMarks = true
     }
 
     /// The same where the file of the new path is known, too.
     func joinImported(from old: String, to new: String) throws {
         guard try importedName(ofPath: new) != nil else { return try moveImported(from: old, to: new) }
-        try Brought(joining: [brought(by: old), brought(by: new)]).write { bytes in
-            try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
-                .bind(1, blob: bytes).bind(2, new).run()
-        }
+        try setBrought(Brought(joining: [brought(by: old), brought(by: new)]), by: new)
         try database.statement("DELETE FROM imported_file WHERE path = ?").bind(1, old).run()
         hasNewMarks = true
+    }
+
+    private func setBrought(_ brought: Brought, by path: String) throws {
+        try RowSeal.imported.resealing(path, self) {
+            try brought.write { bytes in
+                try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
+                    .bind(1, blob: bytes).bind(2, path).run()
+            }
+        }
     }
 
     /// Where the file of that path may have been before; nil where no import has said so.
@@ -215,14 +223,19 @@ extension Store {
         let query = try database.prepare("SELECT since FROM imported_file WHERE path = ?").bind(1, path)
         let isKnown = try query.step() && query.bytes(0).elementsEqual(since)
         if try isKnown && importedName(ofPath: path) == name, Brought.same(all, known) { return }
-        try all.write { bytes in
+        try RowSeal.imported.resealing(path, self) {
             let query = try database.statement(
-                "INSERT OR REPLACE INTO imported_file (path, name, brought, since) VALUES (?, ?, ?, ?)")
-            try since.withUnsafeBytes { since in
-                try query.bind(1, path).bind(2, name).bind(3, blob: bytes).bind(4, blob: since).run()
+                """
+                INSERT INTO imported_file (path, name, brought, since) VALUES (?, ?, ?, ?) ON CONFLICT (path)
+                DO UPDATE SET name = excluded.name, brought = excluded.brought, since = excluded.since
+                """)
+            try all.write { bytes in
+                try since.withUnsafeBytes { since in
+                    try query.bind(1, path).bind(2, name).bind(3, blob: bytes).bind(4, blob: since).run()
+                }
             }
-            hasNewMarks = true
         }
+        hasNewMarks = true
     }
 
     /// An import noted these marks for the file of that path, and it has turned out that it should not.
@@ -230,10 +243,7 @@ extension Store {
         let known = try brought(by: path)
         let left = known.without(marks)
         guard !Brought.same(left, known) else { return }
-        try left.write { bytes in
-            try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
-                .bind(1, blob: bytes).bind(2, path).run()
-        }
+        try setBrought(left, by: path)
     }
 
     /// An undo takes out what files have brought, and whatever gets such an id then is another work. A redo brings it back.
@@ -249,12 +259,7 @@ extension Store {
             let now = known.with(marks, areThere: areThere)
             if !Brought.same(known, now) { files.append((query.text(0), now)) }
         }
-        for file in files {
-            try file.brought.write { bytes in
-                try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
-                    .bind(1, blob: bytes).bind(2, file.path).run()
-            }
-        }
+        for file in files { try setBrought(file.brought, by: file.path) }
     }
 
     private static let memory = "memory:"

@@ -67,7 +67,7 @@ enum StoreSchema {
         { try $0.execute("ALTER TABLE batch_record ADD COLUMN row_hash INTEGER") },
         // A hash of what the store knows of its hub. NULL: nothing proves it.
         { database in
-            for table in SyncSeal.all {
+            for table in RowSeal.ofSync {
                 try database.execute("ALTER TABLE \(table.name) ADD COLUMN seal INTEGER")
                 try table.sealAll(RecordHasher(database), database)
             }
@@ -119,6 +119,12 @@ enum StoreSchema {
         },
         // What vouches for what the store knows of the hub about a record: `hub_seal`, and a hash of each ancestor.
         { try HubSeal.sealAll(RecordHasher($0), $0) },
+        { database in
+            for witness in Witness.ofMemory { try database.execute(witness.triggers) }
+            try Witness.refresh(Witness.ofMemory, database)
+            try database.execute("ALTER TABLE imported_file ADD COLUMN seal INTEGER")
+            try RowSeal.imported.sealAll(RecordHasher(database), database)
+        },
     ]
 
     private static let first =

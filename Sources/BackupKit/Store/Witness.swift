@@ -8,6 +8,8 @@ struct Witness: Sendable {
     let key: @Sendable (String) -> String
     /// What is noted of a row; of one where it is NULL, nothing is.
     let row: String
+    /// Where each row is noted whole, so that it can be put back: its other columns.
+    var rest: [String] = []
 
     static let asset = Witness(
         "asset", by: "path", row: "size || ' ' || sha256 || ' ' || local_only || ' ' || modified_ns")
@@ -30,9 +32,15 @@ struct Witness: Sendable {
             row: quoted("value", "modified_at")),
     ]
 
-    static let purged = Witness(
-        table: "purged", place: ["zone", "name"], key: { "hex(\($0)zone) || ' ' || hex(\($0)name)" },
-        row: "hex(type) || ' ' || hex(local_id)")
+    static let purged = Witness(whole: "purged", by: ["zone", "name"], ["type", "local_id"])
+    /// What the store remembers beside records, and no backup holds.
+    static let ofMemory = [
+        Witness(whole: "listed", by: ["name", "zone", "listing"], []),
+        Witness(whole: "outlived", by: ["zone", "name"], ["deleted_at"]),
+        Witness(whole: "purge_trace", by: ["kind", "name"], ["records"]),
+        Witness(whole: "file_elsewhere", by: ["path"], ["size", "sha256"]),
+        Witness(whole: "conflict_number", by: ["id"], ["record_zone", "record_name"]),
+    ]
 
     private static func quoted(_ columns: String...) -> String {
         columns.map { "quote(\($0))" }.joined(separator: " || ' ' || ")
@@ -70,6 +78,14 @@ struct Witness: Sendable {
 }
 
 extension Witness {
+    private init(whole table: String, by place: [String], _ rest: [String]) {
+        self.init(table: table, place: place, key: { Self.whole(place, $0) }, row: Self.whole(rest), rest: rest)
+    }
+
+    private static func whole(_ columns: [String], _ prefix: String = "") -> String {
+        columns.isEmpty ? "''" : columns.map { "hex(\(prefix)\($0))" }.joined(separator: " || ' ' || ")
+    }
+
     /// A small table with one column as its key.
     private init(_ table: String, by column: String, row: String) {
         self.init(table: table, place: [column], key: { $0 + column }, row: row)

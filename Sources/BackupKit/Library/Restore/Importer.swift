@@ -67,7 +67,7 @@ public enum Importer {
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite
             for file in refused { intake.reject(file.path, file.why) }
-            for finding in refusedArchives + unsound { intake.note(finding) }
+            for finding in try refusedArchives + unsound + store.importDamage() { intake.note(finding) }
             try noteUnwanted(sources, named: Set(paths), intake, options.kinds)
             try noteEmpty(sources, named: Set(paths), intake)
             let events = try scanEvents(sources, for: intake, in: folder, options)

@@ -158,13 +158,17 @@ public final class StoreVault: NightlyVault {
         }
     }
 
-    /// The undos that will be refused. No backup holds the undo history, but one flipped bit may not be the only one.
-    private func doubtsOfHistory(_ store: Store) throws -> [Finding] {
-        try store.read { try store.batchDamage() }.map { batch in
+    /// The undos that will be refused, and what is remembered beside records. No backup holds it, but one flipped bit may not be
+    /// the only one.
+    private func doubtsOfMemory(_ store: Store) throws -> [Finding] {
+        let (batches, memory) = try store.read { (try store.batchDamage(), try store.memoryDamage()) }
+        func doubt(_ subject: String, _ message: String, _ remedy: String) -> Finding {
             Finding(
-                .recordChanged, .warning, "batch \(batch.id)", "\(batch.message) (store)",
-                remedy: "\(checkCommand) names the command that gives up its undo; check the disk, too")
+                .recordChanged, .warning, subject, "\(message) (store)",
+                remedy: "\(checkCommand) names the command that \(remedy); check the disk, too")
         }
+        return batches.map { doubt("batch \($0.id)", $0.message, "gives up its undo") }
+            + memory.map { doubt($0.subject, $0.message, "mends it") }
     }
 
     public func addTag(_ tag: String, to snapshot: String) throws -> String {

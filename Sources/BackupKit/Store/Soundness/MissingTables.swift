@@ -8,17 +8,17 @@ extension StoreSchema {
 
     /// What a table's rows are for, where an empty one is not as good.
     private static let losses = [
-        "purged": "its rows come from the copy in the table 'witness'",
-        "purge_trace": "which files and cite keys were purged is lost, so a restore may bring them back",
-        "outlived": "a restore may repeat deletes that were undone",
-        "listed": "older versions of deleted publications may come back with a restore",
-        "file_elsewhere": "another file may take the name of one that only other devices have",
-        "witness": "settings, attachments and the undo history count as sound as they are now",
+        "witness": "settings, attachments, the undo history and what purges left count as sound as they are now",
         "damaged": "rows that were set aside as damaged are lost",
         "ancestor": "the next sync merges edits of both sides by their times, and keeps in quarantine what loses",
         "batch_added": "what was done before can no longer be undone",
         "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
     ]
+
+    private static func fromWitness(_ table: String) -> String? {
+        let isNoted = (Witness.ofMemory + [Witness.purged]).contains { $0.table == table }
+        return isNoted ? "its rows come from the copy in the table 'witness'" : nil
+    }
 
     private static func missing(_ database: SQLite) throws -> [ForeignSchema.Part] {
         if try isOld(database) || isAsMade(database) { return [] }
@@ -30,7 +30,8 @@ extension StoreSchema {
 
     static func missingTables(_ database: SQLite) throws -> [MissingTable] {
         try missing(database).filter { $0.type == "table" }.map {
-            MissingTable(name: $0.name, canBeMade: !needed.contains($0.name), loss: losses[$0.name])
+            let loss = losses[$0.name] ?? fromWitness($0.name)
+            return MissingTable(name: $0.name, canBeMade: !needed.contains($0.name), loss: loss)
         }
     }
 
@@ -61,7 +62,7 @@ extension StoreSchema {
         let missing = try missing(database)
         for part in missing { try database.execute(part.sql) }
         if missing.contains(where: { $0.name == "witness" }) {
-            try Witness.refresh(Witness.ofData + Witness.ofHistory + [Witness.purged], database)
+            try Witness.refresh(Witness.ofData + Witness.ofHistory + Witness.ofMemory + [Witness.purged], database)
         }
     }
 

@@ -58,16 +58,7 @@ private struct PurgeMark {
     let localID: String
 
     init?(_ row: ChangedRow) {
-        let words = "\(row.key) \(row.noted ?? "")".split(separator: " ", omittingEmptySubsequences: false)
-        let texts = words.compactMap { Self.text(ofHex: $0) }
-        guard texts.count == 4 else { return nil }
+        guard let texts = row.notedTexts, texts.count == 4 else { return nil }
         (id, type, localID) = (RecordID(zone: texts[0], name: texts[1]), texts[2], texts[3])
-    }
-
-    private static func text(ofHex hex: Substring) -> String? {
-        let digits = hex.utf8.compactMap(hexValue)
-        guard digits.count == hex.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
-        let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-        return String(validating: bytes, as: UTF8.self)
     }
 }

@@ -76,6 +76,7 @@ public struct StoreCheck {
                 check.result.findings += try store.batchDamage().map { batch in
                     Finding(.recordChanged, .error, "batch \(batch.id)", batch.message, remedy: Batch.giveUp)
                 }
+                check.result.findings += try store.memoryDamage()
                 let files = try store.filesOnTheWay()
                 if let finding = Finding.filesOnTheWay(files, to: store.path) { check.result.findings.append(finding) }
                 if try !StoreSchema.isOld(store.database) {
@@ -225,9 +226,9 @@ public struct StoreCheck {
         for row in try store.changedSmallRows() {
             add(.recordChanged, .damage, row.subject, row.reason, StoreRemedy.repairFrom)
         }
-        for table in try StoreSchema.isOld(store.database) ? [] : SyncSeal.all {
+        for table in try StoreSchema.isOld(store.database) ? [] : RowSeal.ofSync {
             // Where the hub lies may be what is damaged.
-            let sync = table.name == SyncSeal.link.name ? "'backup-tool sync --hub PATH'" : "'backup-tool sync'"
+            let sync = table.name == RowSeal.link.name ? "'backup-tool sync --hub PATH'" : "'backup-tool sync'"
             for row in try table.broken(in: store) {
                 add(
                     .recordChanged, .warning, "\(table.name) \(row)", DamagedRow.changed,

@@ -73,6 +73,7 @@ struct StoreRepair {
         try mendSetAside()
         try mendSmallRows()
         try mendPurges()
+        try mendMemory()
         let gone = try mendGone()
         if hasStaleIndex {
             try store.database.execute("DELETE FROM local_key")
@@ -355,7 +356,7 @@ struct StoreRepair {
         while try query.step() { rows.append(("\(query.text(0))/\(query.text(1))", query.integer(2))) }
         query.reset()
         // A mark beyond all changes would pass over the new numbers, too.
-        try SyncSeal.link.resealing("1", store) {
+        try RowSeal.link.resealing("1", store) {
             try store.database.statement("UPDATE hub_link SET pushed_through = min(pushed_through, ?)")
                 .bind(1, store.changeCounter).run()
         }

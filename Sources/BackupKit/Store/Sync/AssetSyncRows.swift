@@ -120,7 +120,7 @@ extension Store {
         .bind(1, asset.path).bind(2, asset.version).bind(3, asset.size).bind(4, asset.digest?.hex)
         .bind(5, asset.modifiedNanoseconds).bind(6, asset.base)
         .bind(7, asset.isWanted ? asset.isStranger ? Int64(2) : 1 : 0).run()
-        try SyncSeal.asset.seal(asset.path, self)
+        try RowSeal.asset.seal(asset.path, self)
     }
 
     /// Where neither side has a file any more, not even its name is kept. Returns whether no delete waits for the hub. Must
@@ -136,7 +136,7 @@ extension Store {
 
     /// Both sides have the same now. Must run inside `write`.
     func settleAsset(_ path: String, _ digest: SHA256Digest?) throws {
-        try SyncSeal.asset.resealing(path, self) {
+        try RowSeal.asset.resealing(path, self) {
             try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")
                 .bind(1, digest?.hex).bind(2, path).run()
         }
@@ -144,28 +144,28 @@ extension Store {
 
     /// The hub's file is to be fetched. Must run inside `write`.
     func wantAsset(_ path: String) throws {
-        try SyncSeal.asset.resealing(path, self) {
+        try RowSeal.asset.resealing(path, self) {
             try database.statement("UPDATE asset_sync SET wanted = max(wanted, 1) WHERE path = ?").bind(1, path).run()
         }
     }
 
     /// The hub has no such file any more, and this side's stays. Must run inside `write`.
     func stopWanting(_ path: String) throws {
-        try SyncSeal.asset.resealing(path, self) {
+        try RowSeal.asset.resealing(path, self) {
             try database.statement("UPDATE asset_sync SET wanted = 0 WHERE path = ?").bind(1, path).run()
         }
     }
 
     /// This side's file has left the path, and the hub's is to be fetched. Must run inside `write`.
     func leaveAsset(_ path: String) throws {
-        try SyncSeal.asset.resealing(path, self) {
+        try RowSeal.asset.resealing(path, self) {
             try database.statement("UPDATE asset_sync SET base = NULL, wanted = 1 WHERE path = ?").bind(1, path).run()
         }
     }
 
     /// A file that did not take the place of another one in this batch is no version of what the hub has under its path.
     func noteNewFile(_ asset: Asset) throws {
-        try SyncSeal.asset.resealing(asset.path, self) {
+        try RowSeal.asset.resealing(asset.path, self) {
             try database.statement(
                 """
                 UPDATE asset_sync SET base = NULL WHERE path = ?1 AND base IS NOT ?2 AND wanted = 0

@@ -92,7 +92,7 @@ extension Store {
         )
         .bind(1, link.hubID).bind(2, link.location).bind(3, link.user).bind(4, link.token)
         .bind(5, link.pushedThrough).bind(6, link.syncedAt?.milliseconds).bind(7, link.head).run()
-        try SyncSeal.link.seal("1", self)
+        try RowSeal.link.seal("1", self)
     }
 
     /// Nil for a store that never synced.

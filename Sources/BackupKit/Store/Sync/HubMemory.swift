@@ -1,7 +1,7 @@
 extension Store {
     /// Whether what the store remembers of its hub, such as where it lies, is not as the tool wrote it.
     public func hasDamagedHubLink() throws -> Bool {
-        try !StoreSchema.isOld(database) && !SyncSeal.link.broken(in: self).isEmpty
+        try !StoreSchema.isOld(database) && !RowSeal.link.broken(in: self).isEmpty
     }
 }
 
@@ -9,7 +9,7 @@ extension Store {
 extension Synchronizer {
     /// Must run before anything is pulled.
     func mendMemory() throws {
-        let (isLinkBroken, paths) = (try !SyncSeal.link.broken(in: store).isEmpty, try SyncSeal.asset.broken(in: store))
+        let (isLinkBroken, paths) = (try !RowSeal.link.broken(in: store).isEmpty, try RowSeal.asset.broken(in: store))
         guard isLinkBroken || !paths.isEmpty else { return }
         if isLinkBroken {
             (link.token, link.head, link.pushedThrough) = (nil, nil, 0)

@@ -40,10 +40,10 @@ import Testing
                 try devices.sync("A")
                 let store = devices["A"]
                 try store.write { try change(store) }
-                #expect(try SyncSeal.asset.broken(in: store).isEmpty)
+                #expect(try RowSeal.asset.broken(in: store).isEmpty)
                 try SQLite(devices.path("A"), .readWrite).execute("UPDATE asset_sync SET version = version + 1")
                 try store.write { try change(store) }
-                #expect(try SyncSeal.asset.broken(in: store) == [path])
+                #expect(try RowSeal.asset.broken(in: store) == [path])
             }
         }
     }

@@ -1,19 +1,22 @@
-/// A hash of each row of the sync state, as the tool wrote it. A number that a disk or another program has changed would
-/// hide newer files of the hub, or keep edits on this device.
-struct SyncSeal {
+/// A hash of each row of the sync state, and of what imported files have brought, as the tool wrote it. A number that a disk or
+/// another program has changed would hide newer files of the hub, or keep edits on this device.
+struct RowSeal {
     let name: String
     private let key: String
     private let text: String
 
-    static let asset = SyncSeal(
+    static let asset = RowSeal(
         name: "asset_sync", key: "path",
         text: "path || ' ' || version || ' ' || size || ' ' || ifnull(sha256, '-') || ' ' || modified_ns || ' ' "
             + "|| ifnull(base, '-') || ' ' || wanted")
-    static let link = SyncSeal(
+    static let link = RowSeal(
         name: "hub_link", key: "id",
         text: "hub_id || ' ' || location || ' ' || ifnull(user, '-') || ' ' || ifnull(token, '-') || ' ' "
             + "|| ifnull(head, '-') || ' ' || pushed_through || ' ' || ifnull(synced_at, '-')")
-    static let all = [asset, link]
+    static let ofSync = [asset, link]
+    static let imported = RowSeal(
+        name: "imported_file", key: "path",
+        text: "path || ' ' || name || ' ' || length(brought) || ' ' || brought || since")
 
     /// Seals a row as it is now. Must run inside `write`.
     func seal(_ row: String, _ store: Store) throws {
@@ -24,14 +27,14 @@ struct SyncSeal {
             .bind(1, hash(query, 0, store.hasher)).bind(2, row).run()
     }
 
-    /// Seals a row again after a change of some of its columns. One that was damaged before stays so for the next sync to
-    /// notice. Must run inside `write`.
-    func resealing(_ row: String, _ store: Store, _ change: () throws -> Void) throws {
+    /// Seals a row again after a change of some of its columns, perhaps of the key. One that was damaged before stays so until
+    /// somebody notices. Must run inside `write`.
+    func resealing(_ row: String, as new: String? = nil, _ store: Store, _ change: () throws -> Void) throws {
         let query = try store.database.statement("SELECT \(text), seal FROM \(name) WHERE \(key) = ?").bind(1, row)
-        let wasSound = try query.step() && isSound(query, 0, store.hasher)
+        let wasSound = try !query.step() || isSound(query, 0, store.hasher)
         query.reset()
         try change()
-        if wasSound { try seal(row, store) }
+        if wasSound { try seal(new ?? row, store) }
     }
 
     func sealAll(_ hasher: RecordHasher, _ database: SQLite) throws {
