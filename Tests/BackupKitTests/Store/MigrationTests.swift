@@ -66,6 +66,19 @@ private func oldStore(in folder: String) throws -> String {
         }
     }
 
+    @Test(arguments: 1..<StoreSchema.version)
+    func aStoreOfEachVersion_isRead_andBroughtForward(version: Int64) throws {
+        try withTemporaryFolder { folder in
+            let path = try oldStore(in: folder)
+            try StoreSchema.migrate(SQLite(path, .readWrite), to: version)
+            let before = try readFile(path)
+            #expect(try Store(path, .read).digest() == digest)
+            #expect(try readFile(path) == before)
+            #expect(try Store(path, .write).digest() == digest)
+            try checkSound(path)
+        }
+    }
+
     @Test func theFirstWriterBringsItForward_andNothingIsLost() throws {
         try withTemporaryFolder { folder in
             let path = try oldStore(in: folder)

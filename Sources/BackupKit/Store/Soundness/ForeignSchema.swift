@@ -116,10 +116,11 @@ extension StoreSchema {
         guard 0...version ~= found, try !isAsMade(database) else { return }
         let flipped = try flippedDefinitions(in: database).first?.error(at: database.path)
         if let flipped, forWriting { throw flipped }
+        // What an older version had under a name counts: a later one may have made that anew.
         let older = try found == version ? [] : parts(ofVersion: found)
         do {
             try ForeignSchema(
-                own: parts() + older,
+                own: older + parts(),
                 remedy: "remove it with sqlite3, then run 'backup-tool store check'; or keep the file: "
                     + StoreRemedy.intoNewStore
             ).refuse(in: database)
