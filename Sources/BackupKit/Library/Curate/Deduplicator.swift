@@ -79,12 +79,22 @@ public struct Deduplicator {
         for pair in pairs {
             try Interrupt.check()
             let (given, made) = (try store.record(change: pair.given), try store.record(change: pair.made))
+            let time = max(store.now(), store.timeAfter(given), store.timeAfter(made))
             try fold(
                 [Store.StoredRecord(change: pair.made, record: made)],
-                into: Store.StoredRecord(change: pair.given, record: given), as: given,
-                at: max(store.now(), store.timeAfter(given), store.timeAfter(made))
+                into: Store.StoredRecord(change: pair.given, record: given), as: union(made, into: given, at: time),
+                at: time
             ) { ($0.tombstone(at: $1), " (the same event, with its id)") }
         }
+    }
+
+    /// The line without the id may say more, or have been written later.
+    private func union(_ made: Record, into given: Record, at time: Timestamp) throws -> Record {
+        let said = try EventText.meanings(Fields.parse(made.fields))
+        let saysMore = try !EventText.meanings(withID: given).contains { now in said.contains { sameBytes($0, now) } }
+        let (mine, theirs) = try EventText.comparable(given, made)
+        guard saysMore || theirs.latestTime > mine.latestTime else { return given }
+        return try MergePolicy(now: time).union(theirs, into: mine) { try Intake.derive(given.type, $0, $1, $2) }
     }
 
     // MARK: Keys that a schema declares
