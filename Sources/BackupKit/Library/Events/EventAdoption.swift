@@ -18,8 +18,7 @@ final class EventAdoption {
     private var sharedTimes: Set<Timestamp> = []
     /// Events that got an id here and kept what they said, which is newer than the line with the id: by what they said.
     private var newer: [ByteName: [(event: Record, line: Record)]] = [:]
-    /// The ids of events, by the `localId` beside them, once that was asked.
-    private var otherIDs: [Int64: String]?
+    private var otherIDs: OtherIDs
     private var linesAhead: LinesAhead
     /// Which living event has taken in which, once that was asked.
     private var takers: [String: String]?
@@ -29,6 +28,7 @@ final class EventAdoption {
         self.intake = intake
         self.hasGivenIDs = hasGivenIDs
         linesAhead = try LinesAhead(intake.store)
+        otherIDs = OtherIDs(intake.store)
     }
 
     /// The lines without an id that follow are those of another log.
@@ -37,7 +37,7 @@ final class EventAdoption {
     /// Takes the event of a line without an id, the `number`th of its log that says so. MUST come before lines with an id.
     func take(_ record: Record, number: Int) throws {
         let outcome = try intake.take(linesAhead.dated(record)) {
-            try (self.mayAdopt($0) ? self.takeWithoutID($0, number) : nil) ?? self.takeWithItsFiles($0)
+            try (self.look($0) == .nothing ? self.takeWithoutID($0, number) : nil) ?? self.takeWithItsFiles($0)
         }
         try linesAhead.note(record, outcome)
     }
@@ -45,7 +45,7 @@ final class EventAdoption {
     /// Takes the event of a line with an id.
     func take(_ record: Record) throws {
         let outcome = try intake.take(linesAhead.dated(record)) {
-            try (self.mayAdopt($0) ? self.takeByOtherID($0) ?? self.giveID($0) : nil) ?? self.takeWithItsFiles($0)
+            try self.takeAsKnown($0) ?? self.takeWithItsFiles($0)
         }
         try linesAhead.note(record, outcome)
     }
@@ -71,8 +71,17 @@ final class EventAdoption {
         shared[store.hasher.text(try EventText.meaning(Fields.parse(line.fields))), default: 0] -= 1
     }
 
-    private func mayAdopt(_ record: Record) throws -> Bool {
-        try !intake.overwrite && intake.policy != .quarantine && store.firstLook(record) == .nothing
+    /// Nil where the line is taken for itself.
+    private func look(_ record: Record) throws -> Store.FirstLook? {
+        try intake.overwrite || intake.policy == .quarantine ? nil : store.firstLook(record)
+    }
+
+    private func takeAsKnown(_ record: Record) throws -> Outcome? {
+        switch try look(record) {
+        case .nothing: try takeByOtherID(record) ?? giveID(record)
+        case .other: try takeByTaker(record)
+        case .sameContent, nil: nil
+        }
     }
 
     private func former(_ record: Record, _ text: String, _ number: Int) -> Record {
@@ -215,7 +224,7 @@ final class EventAdoption {
         guard let otherID = try EventText.otherID(in: Fields.parse(record.fields)) else { return nil }
         let key = store.hasher.key(otherID)
         guard key == store.hasher.key(record.localID) else {
-            otherIDs?[key] = record.localID
+            otherIDs.note(key, record.localID)
             guard
                 let known = try store.soundRecords(localID: otherID).first(where: {
                     $0.record.type == record.type && ($0.record.isDeleted || EventText.isKnownByLocalID($0.record))
@@ -225,7 +234,7 @@ final class EventAdoption {
             guard isKept else { return try adopt(record, known) }
             return try intake.put(record.identified(as: known.record.localID))
         }
-        guard let id = try idOfEvent(with: otherID),
+        guard let id = try otherIDs.event(with: otherID),
             let known = try store.soundRecords(localID: id).first(where: { $0.record.type == record.type })
         else { return nil }
         var line = record.identified(as: id)
@@ -233,31 +242,14 @@ final class EventAdoption {
         return try intake.put(line)
     }
 
-    /// The id of the event that has, or had, this `localId` beside it.
-    private func idOfEvent(with localID: String) throws -> String? {
-        if otherIDs == nil {
-            var found = try deletedEventsByOtherID()
-            try store.forEachEvent { _, bytes in
-                let text = String(decoding: bytes, as: UTF8.self)
-                let ids = try store.ifReadable { try Fields.strings(named: ["id", "localId"], of: text) } ?? []
-                if ids.count == 2, let id = ids[0], let other = ids[1] { found[store.hasher.key(other)] = id }
-            }
-            otherIDs = found
-        }
-        let key = store.hasher.key(localID)
-        return otherIDs?[key].flatMap { store.hasher.key($0) == key ? nil : $0 }
-    }
-
-    /// The ids of deleted events, by what they had beside them or have taken in, where no event of that id is alive.
-    private func deletedEventsByOtherID() throws -> [Int64: String] {
-        var found: [Int64: String] = [:]
-        for (other, id) in try store.takers(type: RecordType.event, areDeleted: true) {
-            let own = try store.soundRecords(localID: other)
-            if !own.contains(where: { $0.record.type == RecordType.event && !$0.record.isDeleted }) {
-                found[store.hasher.key(other)] = id
-            }
-        }
-        return found
+    /// The line of an event that was made one with a living one that has an id: it is a line of that.
+    private func takeByTaker(_ record: Record) throws -> Outcome? {
+        guard EventText.isKnownByLocalID(record),
+            try store.soundRecords(localID: record.localID).allSatisfy(\.record.isDeleted),
+            let id = try otherIDs.event(with: record.localID),
+            try !store.soundRecords(localID: id).allSatisfy(\.record.isDeleted)
+        else { return nil }
+        return try takeByOtherID(record)
     }
 
     // MARK: Logs with lines of both forms
