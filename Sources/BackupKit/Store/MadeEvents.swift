@@ -53,22 +53,48 @@ extension Store {
 }
 
 extension Store {
-    /// The local ids of deleted events, by the `localId` that each had beside its id, and by those of events that were merged
-    /// into it.
-    func deletedTakers() throws -> [String: String] {
-        let deleted = try seen.deletedEvents ?? takers(type: RecordType.event, areDeleted: true)
-        seen.deletedEvents = deleted
-        return deleted
-    }
-
-    /// The tombstone of an event that had this one's `localId` beside its id, or that this one was merged into: a line without the
-    /// id is older than that. The other way round a tombstone does not tell a delete from a fold. Must run inside `batch` or
+    /// The tombstone of the event that this one is in another form of its line: one that had this one's `localId` beside its id, or
+    /// has taken it in, or one that was known by the `localId` alone that this one has beside its id. Must run inside `batch` or
     /// `write`.
     func deletedEvent(having event: Record) throws -> StoredRecord? {
-        guard event.type == RecordType.event, !event.isDeleted, let id = try deletedTakers()[event.localID],
-            EventText.isKnownByLocalID(event)
+        guard event.type == RecordType.event, !event.isDeleted else { return nil }
+        let deleted = try deletedEvents()
+        if let id = deleted.takers[hasher.key(event.localID)], EventText.isKnownByLocalID(event) {
+            return try tombstone(id, of: event)
+        }
+        guard !deleted.ids.isEmpty, let other = EventText.idBeside(event), deleted.ids.contains(hasher.key(other)),
+            let tombstone = try tombstone(other, of: event)
         else { return nil }
+        // It was folded into another one, and not deleted, where that one or the backup says so.
+        let isFolded = try takers(type: RecordType.event).keys.contains { hasher.key($0) == hasher.key(other) }
+        return try isFolded || backup?.hasTombstone(of: tombstone.record.id) == true ? nil : tombstone
+    }
+
+    private func tombstone(_ id: String, of event: Record) throws -> StoredRecord? {
         let known = try soundRecords(localID: id).filter { $0.record.type == event.type }
         return known.allSatisfy(\.record.isDeleted) ? known.first { $0.record.id.zone == event.id.zone } : nil
+    }
+
+    /// What is known of deleted events: by keys of local ids.
+    struct DeletedEvents {
+        /// Their own.
+        var ids: Set<Int64> = []
+        /// What they had beside their ids, and what was merged into them, with the local id of each.
+        var takers: [Int64: String] = [:]
+    }
+
+    func deletedEvents() throws -> DeletedEvents {
+        if let known = seen.deletedEvents { return known }
+        var deleted = DeletedEvents()
+        let query = try database.prepare("SELECT local_id FROM record WHERE type = ? AND deleted_at IS NOT NULL")
+            .bind(1, RecordType.event)
+        while try query.step() { deleted.ids.insert(hasher.key(query.text(0))) }
+        if !deleted.ids.isEmpty {
+            for (id, taker) in try takers(type: RecordType.event, areDeleted: true) {
+                deleted.takers[hasher.key(id)] = taker
+            }
+        }
+        seen.deletedEvents = deleted
+        return deleted
     }
 }

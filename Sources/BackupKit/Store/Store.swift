@@ -36,8 +36,7 @@ public final class Store {
         var citeKeys: CiteKeys?
         /// The living publications by their listings, from when it first deleted one that had been another listing.
         var listings: [String: [RecordID]]?
-        /// The ids of deleted events by the ids that they had beside them.
-        var deletedEvents: [String: String]?
+        var deletedEvents: DeletedEvents?
         /// What imported files have said, and since when.
         var saidByFiles: HeldSince?
     }

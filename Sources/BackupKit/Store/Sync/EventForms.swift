@@ -72,7 +72,7 @@ extension Synchronizer {
     func joinEvents() throws {
         let new = newEvents
         newEvents = []
-        try buryOlderForms(of: new)
+        try buryOtherForms(of: new)
         defer { (eventsApart, eventsWithIDHere, eventsGone, eventsByTime) = ([], [], [], nil) }
         let mayJoin = try !eventsWithIDHere.isEmpty || store.hasUnseenEvents(after: link.pushedThrough)
         guard !new.isEmpty, mayJoin else { return }
@@ -83,26 +83,6 @@ extension Synchronizer {
             // The same pairs on every device.
             givers.sort { ($0.record.localID, $0.record.id) < ($1.record.localID, $1.record.id) }
             for giver in givers { try join(giver, new) }
-        }
-    }
-
-    /// Deletes what is known by its `localId` alone where the event that has that beside its id was deleted, here or by another
-    /// device: the line without the id is older.
-    private func buryOlderForms(of new: Set<Int64>) throws {
-        let gone = localIDsGone
-        localIDsGone = []
-        guard !new.isEmpty || !gone.isEmpty else { return }
-        try store.write {
-            for id in try store.deletedTakers().keys.sorted()
-            where gone.contains(id) || new.contains(store.hasher.key(id)) {
-                for stored in try store.soundRecords(localID: id) where !stored.record.isLocalOnly {
-                    guard let deleted = try store.deletedEvent(having: stored.record)?.record,
-                        deleted.modifiedAt >= stored.record.latestTime
-                    else { continue }
-                    try putAside(stored.record, deletedBy: deleted, gone.contains(id) ? .deletedByOthers : .deletedHere)
-                    try store.put(stored.record.tombstone(at: deleted.modifiedAt), replacing: stored)
-                }
-            }
         }
     }
 

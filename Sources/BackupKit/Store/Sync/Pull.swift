@@ -64,7 +64,10 @@ extension Synchronizer {
             return try hold(bare.id, kind, "the hub's version \(reason)", size: bare.schemaVersion)
         }
         store.see(bare)
-        if bare.type == RecordType.event, bare.isDeleted { localIDsGone.formUnion(bare.idsTakenIn) }
+        if bare.type == RecordType.event, bare.isDeleted {
+            goneEvents.ids.insert(store.hasher.key(bare.localID))
+            goneEvents.beside.formUnion(bare.idsTakenIn.map { store.hasher.key($0) })
+        }
         do { try settle(bare, incoming) } catch let row as DamagedRow {
             try hold(row)
         }

@@ -40,7 +40,7 @@ extension Synchronizer {
     }
 
     /// Events that were deleted here and that no hub has seen, by the keys of their local ids.
-    private func eventsDeletedUnseen() throws -> Set<Int64> {
+    func eventsDeletedUnseen() throws -> Set<Int64> {
         if let known = deletedUnseen { return known }
         let query = try store.database.prepare(
             """

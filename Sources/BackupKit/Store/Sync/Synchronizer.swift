@@ -93,8 +93,10 @@ public final class Synchronizer {
     var deletedUnseen: Set<Int64>?
     /// Local ids of events that were deleted in this sync, by their keys.
     var eventsGone: Set<Int64> = []
-    /// What the hub's deleted events had beside their ids.
-    var localIDsGone: Set<String> = []
+    /// Those that came as deleted in this sync.
+    var goneEvents = GoneEvents()
+    /// What is later than this came in this sync, or waits for the hub.
+    var changesBefore: Int64 = 0
     /// Events that have an id here and none on the hub.
     var eventsWithIDHere: [RecordID] = []
     /// Once an event had other words than that of a line without an id.
@@ -149,6 +151,7 @@ public final class Synchronizer {
                 damagedAssets[ByteName(row.key)] = DamagedRow(changed: row)
             }
             try mendMemory()
+            changesBefore = min(link.pushedThrough, store.changeCounter)
             try store.write { try store.shareConflicts() }
             try converse()
             // Counting the rows of a large store takes longer than a sync that moves nothing.

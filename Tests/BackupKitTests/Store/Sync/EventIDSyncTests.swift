@@ -113,20 +113,85 @@ import Testing
         }
     }
 
-    /// Nor does a sync, from a device that knows it by its `localId` alone, whichever of them the hub hears first.
+    /// Nor does a sync, from a device that knows it by its `localId` alone, whichever of them the hub hears first, and in
+    /// whichever case each writes the `localId`.
     @Test(arguments: [["A", "B"], ["B", "A"]], [false, true])
     func anEventThatWasDeletedUnderItsID_isDeletedUnderItsLocalID(order: [String], isEdited: Bool) throws {
+        for other in ["L-1", Self.other, Self.other.uppercased()] {
+            try withDevices("A", "B") { devices in
+                _ = try take("\"localId\":\"\(other)\",\(Self.said)", on: "A", in: devices)
+                let beside = "\"localId\":\"\(other.lowercased() == Self.other ? Self.other : other)\""
+                _ = try take("\"id\":\"\(Self.id)\",\(beside),\(Self.said)", on: "B", in: devices)
+                devices.clock.advance()
+                _ = try devices["B"].curate(.delete, [Self.id])
+                devices.clock.advance()
+                let edit = ",\"note\":\"later\",\"modified_at\":\"\(devices.clock.now.iso8601)\""
+                if isEdited { _ = try take("\"localId\":\"\(other)\",\(Self.said)\(edit)", on: "A", in: devices) }
+                for name in order { try devices.sync(name) }
+                try devices.syncAll()
+                for store in devices.stores { #expect(try living(store).count == (isEdited ? 1 : 0)) }
+            }
+        }
+    }
+
+    private static let other = "b0b1c2d3-e4f5-4a6b-8c7d-000000000002"
+
+    /// The other way round, by a sync as by a restore.
+    @Test(arguments: [["A", "B"], ["B", "A"], []])
+    func anEventThatWasDeletedUnderItsLocalID_isDeletedUnderItsID(order: [String]) throws {
         try withDevices("A", "B") { devices in
-            _ = try take("\"localId\":\"L-1\",\(Self.said)", on: "A", in: devices)
-            _ = try take("\"id\":\"\(Self.id)\",\"localId\":\"L-1\",\(Self.said)", on: "B", in: devices)
+            _ = try take("\"id\":\"\(Self.id)\",\"localId\":\"L-1\",\(Self.said)", on: "A", in: devices)
+            let backup = "\(devices.folder)/backup"
+            _ = try Exporter.export(devices["A"], to: backup, ExportOptions(form: .layout(.directory)))
+            _ = try take("\"localId\":\"L-1\",\(Self.said)", on: "B", in: devices)
             devices.clock.advance()
-            _ = try devices["B"].curate(.delete, [Self.id])
-            devices.clock.advance()
-            let edit = ",\"note\":\"later\",\"modified_at\":\"\(devices.clock.now.iso8601)\""
-            if isEdited { _ = try take("\"localId\":\"L-1\",\(Self.said)\(edit)", on: "A", in: devices) }
+            _ = try devices["B"].curate(.delete, ["L-1"])
+            guard !order.isEmpty else {
+                _ = try Restorer.restore(backup, into: devices["B"], RestoreOptions())
+                return #expect(try living(devices["B"]).isEmpty)
+            }
             for name in order { try devices.sync(name) }
             try devices.syncAll()
-            for store in devices.stores { #expect(try living(store).count == (isEdited ? 1 : 0)) }
+            for store in devices.stores { #expect(try living(store).isEmpty) }
+        }
+    }
+
+    /// The two forms met as two records.
+    private func merged(_ edit: String, _ devices: Devices) throws {
+        _ = try take("\"id\":\"\(Self.id)\",\"localId\":\"L-1\",\(Self.said)", on: "A", in: devices)
+        try devices.sync("A")
+        _ = try take("\"localId\":\"L-1\",\(Self.said)\(edit)", on: "B", in: devices)
+        try devices.syncAll()
+        devices.clock.advance()
+        _ = try Deduplicator.run(on: devices["A"])
+        try devices.syncAll()
+    }
+
+    @Test(arguments: ["", ",\"modified_at\":\"2020-03-10T10:00:00Z\""])
+    func theLineWithoutTheID_saysMore(dated: String) throws {
+        try withDevices("A", "B") { devices in
+            try merged(",\"note\":\"mine\"\(dated)", devices)
+            for store in devices.stores {
+                let events = try living(store)
+                #expect(events.count == 1 && events[0].fields.contains("mine"), "\(events)")
+            }
+        }
+    }
+
+    @Test func aLineWithoutTheID_editsTheEventThatItWasMergedInto() throws {
+        try withDevices("A", "B") { devices in
+            try merged("", devices)
+            devices.clock.advance()
+            let dates = ["2020-03-10T10:00:00Z", devices.clock.now.iso8601]
+            for (number, date) in dates.enumerated() {
+                let edit = ",\"note\":\"edit \(number)\",\"modified_at\":\"\(date)\""
+                _ = try take("\"localId\":\"L-1\",\(Self.said)\(edit)", on: "B", in: devices)
+                try devices.syncAll()
+                for store in devices.stores {
+                    let events = try living(store)
+                    #expect(events.count == 1 && events[0].fields.contains("edit \(number)"), "\(events)")
+                }
+            }
         }
     }
 }
