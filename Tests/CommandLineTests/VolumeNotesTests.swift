@@ -170,6 +170,15 @@ import Testing
         C restore A.tar --resurrect
         """,
         """
+        C import 2
+        C store delete FIRST
+        B import 1
+        A restore B.tar --resurrect
+        B restore C.tar --mode replace
+        C restore A.tar --mode replace
+        B restore C.tar --resurrect
+        """,
+        """
         A import 4
         C import 3
         A store delete FIRST

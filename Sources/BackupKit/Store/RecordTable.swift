@@ -145,7 +145,10 @@ extension Store {
         try remember(old, becomes: change)
         if old.record.isDeleted, !record.isDeleted { try forgetPurge(of: old.record.id) }
         if record.isDeleted { try noteFiles(ofDeleted: old.record) }
-        if !sameBytes(old.record.fields, record.fields) { try noteListing(of: old.record, as: record.id) }
+        // A backup may have deleted another work under that id.
+        if try !record.isDeleted || isOneRecord(old.record, record) {
+            try noteListing(of: old.record, becoming: record)
+        }
         try overwrite(old.change, knownAs: old.record.localID, with: record, change)
     }
 
