@@ -25,6 +25,25 @@ struct CommandsPurgeRestTests {
         return bench
     }
 
+    @Test func whatAPurgeLeaves_isSound() throws {
+        let bench = try Workbench()
+        try bench.write("l.bib", ["a", "b", "c"].map { "@misc{\($0), title={On \($0)}, year=2001}\n" }.joined())
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "import", "--create", "l.bib")
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db")
+        let id = try id(of: "{On a}", bench)
+        try bench.tool(exit: 0, "store", "delete", id)
+        try bench.tool(exit: 0, "store", "purge", id, "--confirm")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM ancestor WHERE row_hash IS NULL'") == "0\n")
+        try bench.tool(exit: 0, "store", "purge", "--allow-return", id)
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "import", "l.bib", "--overwrite")
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool("sync")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.shell("$T export -q -o out; grep -c 'On a' out/library.bib") == "1\n")
+    }
+
     /// What a purge removed is not reported as damaged.
     @Test func aPurgeBeforeTheDeleteWasSent_isNoDamage() throws {
         let bench = try Workbench()

@@ -107,6 +107,35 @@ extension Store {
         return found
     }
 
+    func soundAncestors() throws -> Set<RecordID> {
+        let query = try database.prepare("SELECT \(Self.ancestorColumns) FROM ancestor WHERE row_hash IS NOT NULL")
+        var found: Set<RecordID> = []
+        while try query.step() { if isAncestorAsWritten(query) { found.insert(Self.ancestorID(query)) } }
+        return found
+    }
+
+    /// Takes these as they are now for what the store has written, where nothing proves them. Must run inside `write`.
+    func sealAncestors(_ ids: Set<RecordID>) throws {
+        let query = try database.prepare("SELECT \(Self.ancestorColumns) FROM ancestor WHERE row_hash IS NULL")
+        var hashes: [RecordID: Int64] = [:]
+        while try query.step() { hashes[Self.ancestorID(query)] = hasher.row(of: query) }
+        for (id, hash) in hashes where ids.contains(id) {
+            try database.statement("UPDATE ancestor SET row_hash = ? WHERE zone = ? AND name = ?")
+                .bind(1, hash).bind(2, id.zone).bind(3, id.name).run()
+        }
+    }
+
+    /// Of a record whose purge has removed what the hub had, and that may come back: both versions meet without a base. Must run
+    /// inside `write`.
+    func forgetBase(of id: RecordID) throws {
+        try database.statement(
+            """
+            UPDATE record SET hub_version = ?, clean_at = NULL, hub_seal = ?
+            WHERE zone = ? AND ifnull(name, local_id) = ? AND \(HubSeal.lacksAncestor)
+            """
+        ).bind(1, 0).bind(2, HubSeal.number(0, nil)).bind(3, id.zone).bind(4, id.name).run()
+    }
+
     /// The columns of a record, and its hash.
     static let ancestorColumns =
         recordColumnNames.map { $0 == "name" ? "nullif(name, local_id)" : $0 }

@@ -50,6 +50,7 @@ extension Store {
                 }
                 for record in found {
                     try bound(record, to: database.statement("DELETE \(Self.ofRecord)")).run()
+                    try forgetBase(of: record.id)
                     try forgetPurgedFiles(of: record.id)
                     allowed.append(record.id)
                 }

@@ -143,7 +143,10 @@ extension Store {
             return try noteInserted(record)
         }
         try remember(old, becomes: change)
-        if old.record.isDeleted, !record.isDeleted { try forgetPurge(of: old.record.id) }
+        if old.record.isDeleted, !record.isDeleted {
+            try forgetPurge(of: old.record.id)
+            if record.type == RecordType.conflict { try forgetBase(of: old.record.id) }
+        }
         if record.isDeleted { try noteFiles(ofDeleted: old.record) }
         // A backup may have deleted another work under that id.
         if try !record.isDeleted || isOneRecord(old.record, record) {
