@@ -18,8 +18,8 @@ import Testing
             try store.noteOutlived(record("b").tombstone(at: time(5)))
             try store.markPurged(citeKeys: ["k"])
             try store.noteFileElsewhere(Asset(path: "a.pdf", size: 5, digest: SHA256Digest.of("A")))
-            try store.database.execute(
-                "INSERT INTO conflict_number (record_zone, record_name) VALUES ('Z', 'c'), ('Z', 'd')")
+            // Each gets its number.
+            for name in ["c", "d"] { try store.put(record(name, type: RecordType.conflict), replacing: nil) }
         }
         return store
     }
@@ -58,6 +58,29 @@ import Testing
             _ = try store.write { try StoreRepair.run(on: store, from: nil, accepts: false) }
             #expect(try StoreCheck.run(store).isSound)
             if table != "imported_file" { #expect(try Set(before).isSubset(of: rows(table, store))) }
+        }
+    }
+
+    /// The note is what is damaged, and the row says so.
+    @Test func aDamagedNote_takesNoSoundRowWithIt() throws {
+        try withTemporaryFolder { folder in
+            let store = try remembering(in: folder)
+            let before = try rows("purge_trace", store)
+            try store.database.execute(
+                "UPDATE witness SET row = substr(row, 1, 2) || '5E' WHERE place = 'purge_trace'")
+            #expect(try !StoreCheck.run(store).isSound)
+            _ = try store.write { try StoreRepair.run(on: store, from: nil, accepts: false) }
+            #expect(try StoreCheck.run(store).isSound && rows("purge_trace", store) == before)
+        }
+    }
+
+    @Test func anImportedFileWithoutAPath_isForgotten() throws {
+        try withTemporaryFolder { folder in
+            let store = try remembering(in: folder)
+            try store.database.execute("UPDATE imported_file SET path = CAST(x'2FE161' AS TEXT)")
+            #expect(try !StoreCheck.run(store).isSound)
+            _ = try store.write { try StoreRepair.run(on: store, from: nil, accepts: false) }
+            #expect(try StoreCheck.run(store).isSound && rows("imported_file", store).isEmpty)
         }
     }
 

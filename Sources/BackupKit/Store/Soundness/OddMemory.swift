@@ -16,17 +16,44 @@ extension Store {
         }
     }
 
-    /// Whether a row is again what was noted of it.
+    /// Whether a row is again what was noted of it. Where the note says what no row can say, the note is what is damaged.
     fileprivate func putBack(_ row: ChangedRow, of witness: Witness) throws -> Bool {
         let columns = witness.place + witness.rest
-        guard let texts = row.notedTexts, texts.count == columns.count else { return false }
+        guard let texts = row.notedTexts, texts.count == columns.count, try mayBe(texts, witness.table) else {
+            return false
+        }
         let marks = columns.map { _ in "?" }.joined(separator: ", ")
         let query = try database.statement(
             "INSERT OR REPLACE INTO \(witness.table) (\(columns.joined(separator: ", "))) VALUES (\(marks))")
         for (place, text) in texts.enumerated() { query.bind(Int32(place + 1), text) }
-        // A note may be what is damaged, and fit no column.
         do { try query.run() } catch let error as BackupError where error.code == .failed { return false }
         return true
+    }
+}
+
+extension Store {
+    private func mayBe(_ texts: [String], _ table: String) throws -> Bool {
+        switch table {
+        case "conflict_number": try known(RecordID(zone: texts[1], name: texts[2]))?.type == RecordType.conflict
+        case "purge_trace": (try? JSON(parsing: texts[2]).array) != nil
+        case "file_elsewhere": SHA256Digest(hex: texts[2]) != nil
+        default: true
+        }
+    }
+
+    private func known(_ id: RecordID) throws -> Record? { try ifSound { try record(id)?.record } ?? nil }
+
+    /// Imported files whose paths are none: nobody will name them again.
+    fileprivate func forgetUnnamedImports() throws -> [String] {
+        let query = try database.prepare("SELECT rowid, path FROM imported_file")
+        var unnamed: [(row: Int64, path: String)] = []
+        while try query.step() {
+            if !query.isUTF8(1) { unnamed.append((query.integer(0), query.text(1))) }
+        }
+        for file in unnamed {
+            try database.statement("DELETE FROM imported_file WHERE rowid = ?").bind(1, file.row).run()
+        }
+        return unnamed.map(\.path)
     }
 }
 
@@ -41,16 +68,20 @@ extension StoreRepair {
             let changed = try store.changedRows(of: witness)
             for row in changed {
                 let isBack = try store.putBack(row, of: witness)
-                note(isBack ? .exact : .accept, row.memory, isBack ? "is as it was written" : "is taken as it is now")
+                let message = isBack ? "is again as it is noted beside" : "is taken as it is now"
+                note(isBack ? .exact : .accept, row.memory, message)
             }
             if !changed.isEmpty { try witness.refresh(store.database) }
         }
+        for path in try store.forgetUnnamedImports() {
+            note(.accept, "imported_file \(path)", "was removed: this is no path; \(Self.takenForNew)")
+        }
         for path in try RowSeal.imported.broken(in: store) {
             try RowSeal.imported.seal(path, store)
-            note(
-                .accept, "imported_file \(path)",
-                "is taken as it is now: the next import may take for new what the file has brought before, and --mirror may "
-                    + "leave it")
+            note(.accept, "imported_file \(path)", "is taken as it is now: \(Self.takenForNew)")
         }
     }
+
+    private static let takenForNew =
+        "the next import may take for new what the file has brought before, and --mirror may leave it"
 }

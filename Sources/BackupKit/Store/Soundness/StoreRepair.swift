@@ -88,7 +88,8 @@ struct StoreRepair {
             note(.index, twin.damage.subject, "has one row again, the newer one")
         }
         try mendQueues()
-        for conflict in conflicts { try mend(conflict) }
+        // A backup may have brought back the works of one.
+        for conflict in try store.oddConflicts() { try mend(conflict) }
         try mendBatches()
         try mendVersions()
         // What counts the changes of this transaction is written at its end, and is looked at before.
@@ -119,6 +120,10 @@ struct StoreRepair {
         // This fails when two rows of a table have one key, or a page of a table is lost.
         let isIndexed: Bool
         do {
+            // A value of the wrong type is not found in the indexes that it had.
+            do { try store.database.execute("REINDEX") } catch let error as BackupError
+                where [.failed, .damaged].contains(error.code)
+            {}
             try mendTypes()
             try store.database.execute("REINDEX")
             isIndexed = true
