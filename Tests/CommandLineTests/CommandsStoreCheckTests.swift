@@ -40,6 +40,25 @@ struct CommandsStoreCheckTests {
         #expect(try bench.tool(exit: 10, "store", "check", "--store", "notes.txt").stderr.contains("is not a store"))
     }
 
+    @Test func aRepairKeepsTheConflictOfWorksThatItBringsBack() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "export", "-o", "good.zip")
+        try sql(bench, "DELETE FROM record WHERE json_extract(fields, '$.citeKey') = 'k'")
+        try bench.tool(exit: 4, "store", "check")
+        try bench.tool("store", "repair", "--from", "good.zip")
+        #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.count == 1)
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    /// It goes to the hub when its works do.
+    @Test func aConflictIsNotGivenToTheHubByHand() throws {
+        let bench = try bench()
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Conflict'\"")
+        try sql(bench, "UPDATE record SET local_only = 1, row_hash = NULL WHERE type = 'Conflict'")
+        let told = try bench.tool("store", "enable-cloud", id.replacing("\n", with: ""))
+        #expect(told.status == 1 && told.stderr.contains("conflicts list"), "\(told.stderr)")
+    }
+
     @Test func aConflictWithoutANumber_orWithTwo_getsOne() throws {
         let twice = """
             ALTER TABLE conflict_number RENAME TO old;

@@ -128,6 +128,11 @@ extension Store {
     /// Must run inside `write`.
     func giveBack(_ text: String) throws -> RecordID {
         let stored = try live(text)
+        if stored.record.type == RecordType.conflict {
+            throw BackupError(
+                .refused, "is a conflict, which goes to the hub with its works", at: stored.record.id.description,
+                remedy: "'backup-tool conflicts list' lists the conflicts and their works")
+        }
         guard stored.record.isLocalOnly else { return stored.record.id }
         let tombstone = try cloudTombstone(of: stored.record)
         var record = stored.record
