@@ -66,7 +66,7 @@ extension Configuration {
                 hasVault || name == nil && !profiles.isEmpty ? nil : settings.mistakeOfNoVault(),
                 settings.mistake(in: Option.vault.name) { try settings.checkHasPassword(orElse: hasPassword) },
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
-                settings.mistake(in: "password-file") { try settings.checkOpensVault() },
+                try settings.mistakeOfOpening(),
                 settings.mistake(in: "password-command") { _ = try settings.passwordSource },
                 settings.mistake(in: "keep.tag") { try settings.checkTagsToKeep(profile: name) },
                 settings.mistake(in: "metrics.file") { try settings.checkPlaceOfMetrics() },
@@ -118,14 +118,13 @@ extension Configuration {
             remedy: "name a file that holds it with 'password-file'")
     }
 
-    /// Throws where the password file holds that of another vault. What else is wrong with either is said by itself.
-    private func checkOpensVault() throws {
-        guard let vault = text("vault"), let file = text("password-file"),
-            try FileStatus.ofTarget(file)?.isRegular == true
-        else { return }
-        let opened = Result { try Vault.open(FolderBackend(vault), password: PasswordSource.file(file).read()) }
-        if case .failure(let error as BackupError) = opened, error.code == .wrongPassword {
-            throw BackupError(.wrongPassword, "is not the password of the vault \(vault)", remedy: error.remedy)
+    /// Where the password file holds that of another vault, that file is what is wrong; else the vault.
+    private func mistakeOfOpening() throws -> BackupError? {
+        guard let error = try errorOfOpening() else { return nil }
+        guard error.code == .wrongPassword else { return mistake(in: Option.vault.name) { throw error } }
+        return mistake(in: "password-file") {
+            throw BackupError(
+                .wrongPassword, "is not the password of the vault \(text("vault") ?? "")", remedy: error.remedy)
         }
     }
 

@@ -3,7 +3,7 @@ extension Configuration {
     /// Throws where there is no store that a run could back up.
     public func checkStore() throws {
         guard let path = text("store") else { return }
-        guard try FileStatus.ofName(path) == nil else { return try Store.mustBeStore(path) }
+        guard try FileStatus.ofName(path) == nil else { return _ = try Store(path, .read) }
         throw BackupError(
             .notFound, "there is no store here",
             remedy: "look whether its disk is there, and whether 'store' names the right place; "
@@ -12,7 +12,24 @@ extension Configuration {
 
     /// Throws where there is no vault that a run could write to.
     public func checkVault() throws {
-        if let path = text("vault") { try Vault.mustBeThere(try FolderBackend(path)) }
+        guard let path = text("vault") else { return }
+        try Store.refuseVault(at: path)
+        try Vault.mustBeThere(try FolderBackend(path))
+    }
+
+    /// What keeps the password of the file from opening the vault; nil also where either is not there, or is not a file.
+    public func errorOfOpening() throws -> BackupError? {
+        guard let vault = text("vault"), let file = text("password-file"),
+            try FileStatus.ofTarget(file)?.isRegular == true, try FileStatus.ofTarget(vault) != nil
+        else { return nil }
+        let password: [UInt8]
+        do { password = try PasswordSource.file(file).read() } catch is BackupError { return nil }
+        do { _ = try Vault.open(FolderBackend(vault), password: password) } catch let error as BackupError
+            where error.code != .interrupted
+        {
+            return error.code == .notFound ? nil : error
+        }
+        return nil
     }
 
     /// The first setting that is for runs, where no vault is named for them.

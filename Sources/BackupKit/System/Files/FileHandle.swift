@@ -37,16 +37,20 @@ public final class FileHandle: Sendable {
     /// Whether permissions alone keep this process from reading what is there.
     static func isDenied(_ path: String) -> Bool { access(path, R_OK) != 0 && errno == EACCES }
 
+    /// Whether a path is that of a file that whoever started this program has opened.
+    static func isHandedOver(_ path: String) -> Bool {
+        ["/dev/fd/", "/proc/self/fd/", "/dev/stdin"].contains(where: path.hasPrefix)
+    }
+
     /// Opens a file that is read once, from its start to its end. What is no regular file is refused, for nobody knows
     /// whether anything ever comes out of a pipe, unless whoever started this program has handed it over as an open file:
     /// `/dev/fd/3`, `<(command)`, `/dev/stdin`.
     public static func openForReadingOnce(_ path: String) throws -> FileHandle {
-        let isHandedOver = ["/dev/fd/", "/proc/self/fd/", "/dev/stdin"].contains(where: path.hasPrefix)
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
         let file = FileHandle(owning: descriptor, path: path)
         let status = try file.status()
-        guard status.isRegular || isHandedOver && !status.isDirectory else {
+        guard status.isRegular || isHandedOver(path) && !status.isDirectory else {
             throw BackupError(
                 .refused, status.isDirectory ? "is a folder" : "is a pipe or a device, not a file", at: path,
                 remedy: status.isDirectory ? nil : "name a file, or hand an open one over as /dev/fd/3")

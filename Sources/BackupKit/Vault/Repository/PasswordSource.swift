@@ -43,6 +43,9 @@ public enum PasswordSource: Sendable, Equatable {
             throw BackupError(.notFound, "there is no such password file", at: path, remedy: Self.makeOne)
         }
         if status.isDirectory { throw BackupError(.failed, "is a folder", at: path, remedy: Self.makeOne) }
+        if !status.isRegular, !FileHandle.isHandedOver(path) {
+            throw BackupError(.failed, "is a pipe or a device, not a file", at: path, remedy: Self.makeOne)
+        }
         try Self.mustBePrivate(status, path)
         if status.isRegular, status.size == 0 {
             throw BackupError(.failed, "this password file is empty", at: path, remedy: Self.makeOne)
