@@ -175,8 +175,9 @@ extension Vault.LoadedIndex {
     /// Throws when a part of the index cannot be relied on.
     func mustBeWhole(_ consequence: String = "") throws {
         guard let damage = findings.first(where: { $0.severity == .damage }) else { return }
+        let isOfSubject = !consequence.isEmpty && damage.message.hasPrefix("is ")
         throw BackupError(
-            .damaged, consequence + damage.message, at: damage.subject,
+            .damaged, "\(consequence)\(isOfSubject ? "it " : "")\(damage.message)", at: damage.subject,
             remedy: damage.remedy ?? "see 'backup-tool vault check'")
     }
 }
