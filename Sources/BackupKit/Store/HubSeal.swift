@@ -127,13 +127,13 @@ extension Store {
 
     /// Of a record whose purge has removed what the hub had, and that may come back: both versions meet without a base. Must run
     /// inside `write`.
-    func forgetBase(of id: RecordID) throws {
+    func forgetBase(of change: Int64) throws {
         try database.statement(
             """
             UPDATE record SET hub_version = ?, clean_at = NULL, hub_seal = ?
-            WHERE zone = ? AND ifnull(name, local_id) = ? AND \(HubSeal.lacksAncestor)
+            WHERE change = ? AND \(HubSeal.lacksAncestor)
             """
-        ).bind(1, 0).bind(2, HubSeal.number(0, nil)).bind(3, id.zone).bind(4, id.name).run()
+        ).bind(1, 0).bind(2, HubSeal.number(0, nil)).bind(3, change).run()
     }
 
     /// The columns of a record, and its hash.

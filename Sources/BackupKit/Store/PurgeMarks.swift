@@ -50,7 +50,7 @@ extension Store {
                 }
                 for record in found {
                     try bound(record, to: database.statement("DELETE \(Self.ofRecord)")).run()
-                    try forgetBase(of: record.id)
+                    if let stored = try self.record(record.id) { try forgetBase(of: stored.change) }
                     try forgetPurgedFiles(of: record.id)
                     allowed.append(record.id)
                 }

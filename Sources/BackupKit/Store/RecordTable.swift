@@ -145,7 +145,7 @@ extension Store {
         try remember(old, becomes: change)
         if old.record.isDeleted, !record.isDeleted {
             try forgetPurge(of: old.record.id)
-            if record.type == RecordType.conflict { try forgetBase(of: old.record.id) }
+            if record.type == RecordType.conflict { try forgetBase(of: old.change) }
         }
         if record.isDeleted { try noteFiles(ofDeleted: old.record) }
         // A backup may have deleted another work under that id.
