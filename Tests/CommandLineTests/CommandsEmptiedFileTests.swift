@@ -36,4 +36,15 @@ import Testing
         try bench.tool(exit: 0, "restore", "sound", "--match", "Attachments/k.pdf")
         #expect(try bench.shell("cat \(Self.pdf)") == "sound bytes")
     }
+
+    /// Nor does a backup of another library in which that file is empty.
+    @Test func anEmptyFileOfAnotherLibrary_makesItNotGood() throws {
+        let bench = try bench(.emptied)
+        try bench.shell("mkdir m; cp l/l.bib m; : > m/k.pdf")
+        try bench.tool(exit: 0, "import", "--create", "--store", "other.db", "m")
+        try bench.tool(exit: 0, "export", "--store", "other.db", "-o", "empty")
+        try bench.tool(exit: 3, "restore", "empty")
+        try bench.tool(exit: 4, "store", "check")
+        #expect(try bench.shell("sqlite3 store.db \"SELECT size FROM asset WHERE path LIKE '%k.pdf'\"") == "11\n")
+    }
 }
