@@ -46,6 +46,15 @@ enum EventText {
         return (one, other)
     }
 
+    /// Whether the line without an id says something that the event with it does not, or is newer.
+    static func hasNews(_ line: Record, for event: Record) throws -> Bool {
+        let said = try meanings(Fields.parse(line.fields))
+        if try !meanings(withID: event).contains(where: { now in said.contains { sameBytes($0, now) } }) { return true }
+        // Equal content may still carry a newer time.
+        let (mine, theirs) = try comparable(event, line)
+        return theirs.latestTime > mine.latestTime
+    }
+
     static func id(in fields: [Field]) -> String? {
         let id = Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
         return id?.isEmpty == true ? nil : id

@@ -88,12 +88,9 @@ public struct Deduplicator {
         }
     }
 
-    /// The line without the id may say more, or have been written later.
     private func union(_ made: Record, into given: Record, at time: Timestamp) throws -> Record {
-        let said = try EventText.meanings(Fields.parse(made.fields))
-        let saysMore = try !EventText.meanings(withID: given).contains { now in said.contains { sameBytes($0, now) } }
+        guard try EventText.hasNews(made, for: given) else { return given }
         let (mine, theirs) = try EventText.comparable(given, made)
-        guard saysMore || theirs.latestTime > mine.latestTime else { return given }
         return try MergePolicy(now: time).union(theirs, into: mine) { try Intake.derive(given.type, $0, $1, $2) }
     }
 

@@ -181,11 +181,9 @@ extension Synchronizer {
         guard let former = try former(of: giver, new: new, isUnseen: isUnseen) else { return }
         let record = giver.record
         var joined = record.identified(as: former.record.id.name)
-        let said = try EventText.meanings(Fields.parse(former.record.fields))
-        let isEdited = try !EventText.meanings(withID: record).contains { now in said.contains { sameBytes($0, now) } }
-        // Equal content may still carry a newer time.
-        let (mine, theirs) = try EventText.comparable(record, former.record)
-        if isEdited || theirs.latestTime > mine.latestTime { joined = try merged(joined, former.record, base: nil) }
+        if try EventText.hasNews(former.record, for: record) {
+            joined = try merged(joined, former.record, base: nil)
+        }
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
         if !isUnseen { linkedByJoin.insert(joined.id) }
         joined.localID = record.localID
