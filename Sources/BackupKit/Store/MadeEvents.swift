@@ -53,20 +53,20 @@ extension Store {
 }
 
 extension Store {
-    /// The tombstone of the event that this one is in another form of its line: one that had this one's `localId` beside its id, or
-    /// has taken it in, or one that was known by the `localId` alone that this one has beside its id. Must run inside `batch` or
-    /// `write`.
+    /// The tombstone of the same event, which was deleted in another form of its line. Either that one had this one's `localId`
+    /// beside its id, or took it in, or it was known by the `localId` that this one has beside its id. Must run inside `batch`
+    /// or `write`.
     func deletedEvent(having event: Record) throws -> StoredRecord? {
         guard event.type == RecordType.event, !event.isDeleted else { return nil }
         let deleted = try deletedEvents()
-        if let id = deleted.takers[hasher.key(event.localID)], EventText.isKnownByLocalID(event) {
-            return try tombstone(id, of: event)
+        if let taken = deleted.taken[hasher.key(event.localID)], EventText.isKnownByLocalID(event) {
+            return try tombstone(taken.by, of: event)
         }
         guard !deleted.ids.isEmpty, let other = EventText.idBeside(event), deleted.ids.contains(hasher.key(other)),
             let tombstone = try tombstone(other, of: event)
         else { return nil }
         // It was folded into another one, and not deleted, where that one or the backup says so.
-        let isFolded = try takers(type: RecordType.event).keys.contains { hasher.key($0) == hasher.key(other) }
+        let isFolded = try foldedEvents().contains(hasher.key(other))
         return try isFolded || backup?.hasTombstone(of: tombstone.record.id) == true ? nil : tombstone
     }
 
@@ -79,8 +79,15 @@ extension Store {
     struct DeletedEvents {
         /// Their own.
         var ids: Set<Int64> = []
-        /// What they had beside their ids, and what was merged into them, with the local id of each.
-        var takers: [Int64: String] = [:]
+        /// What they had beside their ids, and what was merged into them.
+        var taken: [Int64: (id: String, by: String)] = [:]
+    }
+
+    /// What living events have taken in.
+    private func foldedEvents() throws -> Set<Int64> {
+        let folded = try seen.foldedEvents ?? Set(takers(type: RecordType.event).keys.map { hasher.key($0) })
+        seen.foldedEvents = folded
+        return folded
     }
 
     func deletedEvents() throws -> DeletedEvents {
@@ -91,7 +98,7 @@ extension Store {
         while try query.step() { deleted.ids.insert(hasher.key(query.text(0))) }
         if !deleted.ids.isEmpty {
             for (id, taker) in try takers(type: RecordType.event, areDeleted: true) {
-                deleted.takers[hasher.key(id)] = taker
+                deleted.taken[hasher.key(id)] = (id, taker)
             }
         }
         seen.deletedEvents = deleted

@@ -37,6 +37,7 @@ public final class Store {
         /// The living publications by their listings, from when it first deleted one that had been another listing.
         var listings: [String: [RecordID]]?
         var deletedEvents: DeletedEvents?
+        var foldedEvents: Set<Int64>?
         /// What imported files have said, and since when.
         var saidByFiles: HeldSince?
     }

@@ -8,7 +8,8 @@ extension Synchronizer {
         let unseen = new.isEmpty ? [] : try eventsDeletedUnseen()
         guard !new.isEmpty || !gone.ids.isEmpty else { return }
         try store.write {
-            for id in try olderForms(new.union(gone.beside)) {
+            let older = try store.deletedEvents().taken.filter { new.contains($0.key) || gone.beside.contains($0.key) }
+            for id in older.values.map(\.id).sorted() {
                 for stored in try store.soundRecords(localID: id) { try buryOtherForm(stored, isNew: new) }
             }
             guard !gone.ids.isEmpty || !unseen.isEmpty else { return }
@@ -23,12 +24,6 @@ extension Synchronizer {
             }
             for stored in newer { try buryOtherForm(stored, isNew: new) }
         }
-    }
-
-    /// What deleted events had beside their ids, of which one of these keys is.
-    private func olderForms(_ keys: Set<Int64>) throws -> [String] {
-        let ids = try store.takers(type: RecordType.event, areDeleted: true).keys
-        return ids.filter { keys.contains(store.hasher.key($0)) }.sorted()
     }
 
     private func buryOtherForm(_ stored: Store.StoredRecord, isNew new: Set<Int64>) throws {
