@@ -9,10 +9,6 @@ extension Store {
         try noteListing(work.listing, of: id)
     }
 
-    func noteListing(of old: Record, becoming record: Record) throws {
-        if !sameBytes(old.fields, record.fields) { try noteListing(of: old, as: record.id) }
-    }
-
     func noteListing(_ listing: String, of id: RecordID) throws {
         try database.statement("INSERT OR IGNORE INTO listed VALUES (?, ?, ?)")
             .bind(1, listing).bind(2, id.zone).bind(3, id.name).run()

@@ -149,8 +149,8 @@ extension Store {
         }
         if record.isDeleted { try noteFiles(ofDeleted: old.record) }
         // A backup may have deleted another work under that id.
-        if try !record.isDeleted || isOneRecord(old.record, record) {
-            try noteListing(of: old.record, becoming: record)
+        if !sameBytes(old.record.fields, record.fields), try !record.isDeleted || isOneRecord(old.record, record) {
+            try noteListing(of: old.record, as: record.id)
         }
         try overwrite(old.change, knownAs: old.record.localID, with: record, change)
     }

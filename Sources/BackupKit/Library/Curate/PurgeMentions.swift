@@ -65,13 +65,14 @@ extension Purge {
                 let fields = query.text(0)
                 if let new = try withoutKeys(fields) ?? withoutKeys(envelope: fields) { changed.append((fields, new)) }
             }
+            if changed.isEmpty { continue }
             let sound = table == "ancestor" ? try store.soundAncestors() : []
             for (old, new) in changed {
                 try store.database.statement(
                     "UPDATE \(table) SET fields = ?, row_hash = NULL WHERE fields = ?"
                 ).bind(1, new).bind(2, old).run()
             }
-            if !changed.isEmpty { try store.sealAncestors(sound) }
+            if !sound.isEmpty { try store.sealAncestors(sound) }
         }
     }
 

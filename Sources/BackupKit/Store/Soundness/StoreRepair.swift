@@ -116,18 +116,19 @@ struct StoreRepair {
         result.steps.append(.init(action: action, subject: subject, message: message))
     }
 
+    /// Indexes cannot be made when two rows of a table have one key, or a page of a table is lost.
+    private static func succeeds(_ body: () throws -> Void) throws -> Bool {
+        do { try body() } catch let error as BackupError where [.failed, .damaged].contains(error.code) { return false }
+        return true
+    }
+
     private mutating func mendDatabase() throws {
-        // This fails when two rows of a table have one key, or a page of a table is lost.
-        let isIndexed: Bool
-        do {
-            // A value of the wrong type is not found in the indexes that it had.
-            do { try store.database.execute("REINDEX") } catch let error as BackupError
-                where [.failed, .damaged].contains(error.code)
-            {}
+        // A value of the wrong type is not found in the indexes that it had.
+        _ = try Self.succeeds { try store.database.execute("REINDEX") }
+        let isIndexed = try Self.succeeds {
             try mendTypes()
             try store.database.execute("REINDEX")
-            isIndexed = true
-        } catch let error as BackupError where [.failed, .damaged].contains(error.code) { isIndexed = false }
+        }
         let faults = try store.database.integrityFaults()
         if !isIndexed || !faults.isEmpty {
             let isOfValues = !faults.isEmpty && faults.allSatisfy { StoreCheck.isOfValue($0) }
