@@ -51,7 +51,8 @@ import Testing
         try bench.write("n.toml", "password-file = 'pw'\nvault = 'v'\n")
         let usual = ["BACKUP_TOOL_STORE": bench.path("usual.db")]
         let told = try bench.tool(exit: 4, "config", "check", "--config", "n.toml", environment: usual).stderr
-        #expect(told.contains("usual.db\": there is no store here, and runs use it"), "\(told)")
+        let part = "usual.db\": there is no store here; runs use this path because the file names no store"
+        #expect(told.contains(part), "\(told)")
         try bench.tool(exit: 0, "store", "init", "--store", "usual.db")
         try bench.tool(exit: 0, "config", "check", "--config", "n.toml", environment: usual)
     }

@@ -47,9 +47,8 @@ extension Command {
                     store: { try call.environment.store(option: nil, configuration: $0) }, call.output.advice)
                 : found
             call.reportConfiguration(shown, mistakes)
-            let settings = try found.isEmpty ? [all] + all.profiles.map { try all.profile($0) } : []
-            if mistakes.isEmpty, !call.hasVaultInEnvironment, settings.allSatisfy({ $0.text("vault") == nil }) {
-                call.output.note("It names no vault, so it is for no runs.")
+            if mistakes.isEmpty, !call.hasVaultInEnvironment, try !all.namesVault() {
+                call.output.note("It names no vault, so 'backup-tool run' cannot use it.")
             }
             return mistakes.isEmpty ? .done : .damaged
         })

@@ -99,7 +99,7 @@ extension Configuration {
         return Self.mistake(of: "\"\(path)\"", at: file) {
             guard try FileStatus.ofTarget(path) == nil else { return }
             throw BackupError(
-                .notFound, "there is no store here, and runs use it where no other is named",
+                .notFound, "there is no store here; runs use this path because the file names no store",
                 remedy: "name the library's store with 'store'")
         }
     }

@@ -32,6 +32,11 @@ extension Configuration {
         return nil
     }
 
+    /// Whether it names a vault, in a profile or for all.
+    public func namesVault() throws -> Bool {
+        try text("vault") != nil || profiles.contains { try profile($0).text("vault") != nil }
+    }
+
     /// The first setting that is for runs, where no vault is named for them.
     public var settingWithoutVault: String? {
         guard text("vault") == nil else { return nil }

@@ -16,7 +16,7 @@ extension Store {
         }
     }
 
-    /// Whether a row is again what was noted of it. Where the note says what no row can say, the note is what is damaged.
+    /// Restores a row from its note. False where the note cannot be right, so that the note is what is damaged.
     fileprivate func putBack(_ row: ChangedRow, of witness: Witness) throws -> Bool {
         let columns = witness.place + witness.rest
         guard let texts = row.notedTexts, texts.count == columns.count, try mayBe(texts, witness.table) else {
@@ -29,9 +29,7 @@ extension Store {
         do { try query.run() } catch let error as BackupError where error.code == .failed { return false }
         return true
     }
-}
 
-extension Store {
     private func mayBe(_ texts: [String], _ table: String) throws -> Bool {
         switch table {
         case "conflict_number": try known(RecordID(zone: texts[1], name: texts[2]))?.type == RecordType.conflict
@@ -43,7 +41,7 @@ extension Store {
 
     private func known(_ id: RecordID) throws -> Record? { try ifSound { try record(id)?.record } ?? nil }
 
-    /// Imported files whose paths are none: nobody will name them again.
+    /// Removes imported files whose paths are not valid UTF-8: no import names them again. Returns these paths.
     fileprivate func forgetUnnamedImports() throws -> [String] {
         let query = try database.prepare("SELECT rowid, path FROM imported_file")
         var unnamed: [(row: Int64, path: String)] = []
@@ -68,13 +66,13 @@ extension StoreRepair {
             let changed = try store.changedRows(of: witness)
             for row in changed {
                 let isBack = try store.putBack(row, of: witness)
-                let message = isBack ? "is again as it is noted beside" : "is taken as it is now"
+                let message = isBack ? "was restored from its second copy" : "is taken as it is now"
                 note(isBack ? .exact : .accept, row.memory, message)
             }
             if !changed.isEmpty { try witness.refresh(store.database) }
         }
         for path in try store.forgetUnnamedImports() {
-            note(.accept, "imported_file \(path)", "was removed: this is no path; \(Self.takenForNew)")
+            note(.accept, "imported_file \(path)", "was removed: its path is not valid UTF-8; \(Self.takenForNew)")
         }
         for path in try RowSeal.imported.broken(in: store) {
             try RowSeal.imported.seal(path, store)
