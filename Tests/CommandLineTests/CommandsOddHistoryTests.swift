@@ -34,6 +34,19 @@ import Testing
         try checkSound(bench.path("store.db"))
     }
 
+    /// The batch would seem to have added what it changed.
+    @Test func whereAnOlderVersionIsGone_anUndoRemovesNothing() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try execute(bench, "DELETE FROM batch_record WHERE fields LIKE '%First%' AND fields LIKE '%Tk%'")
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("the undo history of batch 2"))
+        #expect(try bench.tool(exit: 4, "undo").stderr.contains("nothing was taken back"))
+        #expect(try bench.digest() == digest)
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
+
     @Test(arguments: ["fields = replace(fields, 'First', 'Forged')", "schema_version = -1"])
     func aDamagedOlderVersion_isAccepted(change: String) throws {
         let bench = try bench()

@@ -87,8 +87,12 @@ extension Store {
                 }
                 batch.lastChange = changeCounter
                 batch.summary = summary
-                try database.statement("UPDATE batch SET last_change = ?, summary = ? WHERE id = ?")
-                    .bind(1, changeCounter).bind(2, summary).bind(3, batch.id).run()
+                try database.statement(
+                    """
+                    UPDATE batch SET last_change = ?1, summary = ?2,
+                    versions = (SELECT count(*) FROM batch_record WHERE batch = ?3) WHERE id = ?3
+                    """
+                ).bind(1, changeCounter).bind(2, summary).bind(3, batch.id).run()
                 try forgetOldBatches()
                 try syncNewBlobs()
                 recorded = batch
@@ -149,7 +153,7 @@ extension Store {
         let batch = Batch(
             id: id, kind: kind, source: source, startedAt: clock.now(), firstChange: changeCounter + 1,
             lastChange: changeCounter, summary: "", undoneAt: nil)
-        try database.statement("INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, '', NULL)")
+        try database.statement("INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, '', NULL, NULL)")
             .bind(1, id).bind(2, kind).bind(3, source).bind(4, batch.startedAt.milliseconds)
             .bind(5, batch.firstChange).bind(6, batch.lastChange).run()
         return batch

@@ -125,6 +125,8 @@ enum StoreSchema {
             try database.execute("ALTER TABLE imported_file ADD COLUMN seal INTEGER")
             try RowSeal.imported.sealAll(RecordHasher(database), database)
         },
+        // How many older versions each batch has kept. NULL: nothing proves that none is missing.
+        { try $0.execute("ALTER TABLE batch ADD COLUMN versions INTEGER") },
     ]
 
     private static let first =

@@ -20,7 +20,7 @@ private func oldStore(in folder: String) throws -> String {
     private static let removeMemoryWitnesses =
         Witness.ofMemory.flatMap { witness in
             ["insert", "update", "delete"].map { "DROP TRIGGER \(witness.table)_witness_\($0); " }
-        }.joined() + "ALTER TABLE imported_file DROP COLUMN seal;"
+        }.joined() + "ALTER TABLE imported_file DROP COLUMN seal; ALTER TABLE batch DROP COLUMN versions;"
     private static let removeHubSeals =
         "\(removeMemoryWitnesses) DROP TRIGGER record_keeps_ancestor; ALTER TABLE record DROP COLUMN hub_seal;"
         + ["change", "type", "local_id", "created_at", "device_id", "schema_version", "local_only", "row_hash"]
@@ -112,7 +112,7 @@ private func oldStore(in folder: String) throws -> String {
                     }
                 }
                 try store.database.execute(
-                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = \(StoreSchema.version - 14); \(Self.removeHubSeals) DROP TABLE outlived; ALTER TABLE asset_sync DROP COLUMN seal; ALTER TABLE hub_link DROP COLUMN seal; DROP INDEX batch_asset_by_path; DROP INDEX batch_asset_by_kept; DROP INDEX batch_added_by_batch; DROP TABLE asset_pending; DROP TABLE purged; DROP TABLE purge_trace; DROP TABLE awaited_file; DROP TABLE listed; DROP TABLE file_elsewhere; ALTER TABLE imported_file DROP COLUMN since; ALTER TABLE batch_record DROP COLUMN row_hash; ALTER TABLE batch_record DROP COLUMN seal; ALTER TABLE batch_added DROP COLUMN seal"
+                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = \(StoreSchema.version - 15); \(Self.removeHubSeals) DROP TABLE outlived; ALTER TABLE asset_sync DROP COLUMN seal; ALTER TABLE hub_link DROP COLUMN seal; DROP INDEX batch_asset_by_path; DROP INDEX batch_asset_by_kept; DROP INDEX batch_added_by_batch; DROP TABLE asset_pending; DROP TABLE purged; DROP TABLE purge_trace; DROP TABLE awaited_file; DROP TABLE listed; DROP TABLE file_elsewhere; ALTER TABLE imported_file DROP COLUMN since; ALTER TABLE batch_record DROP COLUMN row_hash; ALTER TABLE batch_record DROP COLUMN seal; ALTER TABLE batch_added DROP COLUMN seal"
                 )
                 try Directory.removeTree("\(assets)/.blobs")
                 try writeFile("\(assets)/.kept/2/a.pdf", "A")

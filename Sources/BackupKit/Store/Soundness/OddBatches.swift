@@ -30,6 +30,19 @@ extension Store {
     func changedBatches() throws -> Set<Int64> {
         if try StoreSchema.isOld(database) { return [] }
         return try Set(Witness.ofHistory.flatMap(changedRows).compactMap(\.batch)).union(batchesWithBrokenSeals())
+            .union(batchesWithLostVersions())
+    }
+
+    /// Where the older version of a record is gone, the batch seems to have added the record, and its undo would remove it.
+    private func batchesWithLostVersions() throws -> Set<Int64> {
+        let query = try database.prepare(
+            """
+            SELECT id FROM batch WHERE undone_at IS NULL
+            AND versions <> (SELECT count(*) FROM batch_record WHERE batch = id)
+            """)
+        var found: Set<Int64> = []
+        while try query.step() { found.insert(query.integer(0)) }
+        return found
     }
 
     /// Throws when it cannot be known what a batch did; with nil, which batches there were.
