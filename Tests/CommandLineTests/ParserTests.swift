@@ -64,6 +64,7 @@ func options_mayStandAnywhereAndBeWrittenInEveryGNUWay(words: [String]) throws {
     (["store", "inti"], "unknown command 'store inti' / did you mean 'init'? See 'backup-tool store --help'"),
     (["export", "--forse"], "unknown option '--forse' / did you mean '--force'? See 'backup-tool export --help'"),
     (["export", "--forc"], "unknown option '--forc' / did you mean '--force'? See 'backup-tool export --help'"),
+    (["export", "-q.bib"], "unknown option '-.' / the file is './-q.bib'. See 'backup-tool export --help'"),
     (["export", "-force"], "unknown option '-force' / did you mean '--force'? See 'backup-tool export --help'"),
     (["export", "-qx"], "unknown option '-x' / see 'backup-tool export --help'"),
     (

@@ -116,7 +116,7 @@ struct Parser {
                 let isLong = known.contains { $0.name == long }
                 throw usage(
                     "unknown option '-\(printable(String(isLong ? cluster : Substring(String(letter)))))'",
-                    isLong ? "did you mean '--\(long)'?" : nil)
+                    isLong ? "did you mean '--\(long)'?" : hintOnFile(named: cluster))
             }
             if option.takesValue {
                 try take(option, attached: rest.isEmpty ? nil : String(rest))
@@ -195,6 +195,10 @@ struct Parser {
             !line.command.subcommands.isEmpty
             && line.command.everyCommand().contains { $0.command.options.contains { $0.name == name } }
         return isBelow ? "options of a command stand after its name." : nil
+    }
+
+    private func hintOnFile(named cluster: Substring) -> String? {
+        cluster.contains { "./".contains($0) } ? "the file is './-\(printable(String(cluster)))'." : nil
     }
 
     private func usage(_ message: String, _ hint: String? = nil) -> BackupError {

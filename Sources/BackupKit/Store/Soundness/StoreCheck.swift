@@ -224,7 +224,10 @@ public struct StoreCheck {
 
     private mutating func checkWitnesses() throws {
         for row in try store.changedSmallRows() {
-            add(.recordChanged, .damage, row.subject, row.reason, StoreRemedy.repairFrom)
+            let isOfStore = row.subject.hasPrefix("meta ")
+            add(
+                .recordChanged, .damage, row.subject, row.reason,
+                isOfStore ? StoreRemedy.repairOrKeep : StoreRemedy.repairFrom)
         }
         for table in try StoreSchema.isOld(store.database) ? [] : RowSeal.ofSync {
             // Where the hub lies may be what is damaged.

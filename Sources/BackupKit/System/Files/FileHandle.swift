@@ -22,10 +22,12 @@ public final class FileHandle: Sendable {
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
         let file = FileHandle(owning: descriptor, path: path)
         guard try file.status().isRegular else {
-            throw BackupError(.refused, "is not a regular file", at: path)
+            throw BackupError(.refused, "is not a regular file", at: path, remedy: irregular)
         }
         return file
     }
+
+    static let irregular = "a file belongs there; move away what is in its place, and put the file back from a copy"
 
     /// Throws with the reason where a file is there and may not be read.
     static func checkReadable(_ path: String) throws {
@@ -75,7 +77,7 @@ public final class FileHandle: Sendable {
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
         let file = FileHandle(owning: descriptor, path: path)
         guard try file.status().isRegular else {
-            throw BackupError(.refused, "is not a regular file", at: path)
+            throw BackupError(.refused, "is not a regular file", at: path, remedy: irregular)
         }
         while flock(descriptor, LOCK_EX) != 0 {
             guard errno == EINTR else { throw BackupError.fromErrno("cannot be locked", at: path) }

@@ -21,7 +21,8 @@ public final class RootDirectory: Sendable {
     public func openForReading(_ relativePath: String) throws -> FileHandle {
         let file = try open(relativePath, O_RDONLY | O_NONBLOCK | O_NOCTTY, mode: 0, "cannot be opened")
         guard try file.status().isRegular else {
-            throw BackupError(.refused, "is not a regular file", at: "\(path)/\(relativePath)")
+            let place = "\(path)/\(relativePath)"
+            throw BackupError(.refused, "is not a regular file", at: place, remedy: FileHandle.irregular)
         }
         return file
     }

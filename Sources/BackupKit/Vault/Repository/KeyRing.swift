@@ -27,7 +27,9 @@ public struct KeyRing: Sendable {
         let listing = try backend.list(.key)
         let ids = listing.items.map(\.id)
         guard !ids.isEmpty else {
-            throw BackupError(.damaged, "the vault has no keys, and nothing opens it without", at: backend.location)
+            throw BackupError(
+                .damaged, "the vault has no keys, and nothing opens it without", at: backend.location,
+                remedy: "put the files of 'keys' back from a copy of the vault")
         }
         guard !password.isEmpty else {
             throw BackupError(
