@@ -57,6 +57,23 @@ import Testing
         try bench.tool(exit: 0, "config", "check", "--config", "n.toml", environment: usual)
     }
 
+    @Test(arguments: ["record", "ancestor"])
+    func aStoreThatLacksATable_isNamed(table: String) throws {
+        let bench = try Self.bench()
+        try bench.write("c/n.toml", Self.settings)
+        try bench.shell("sqlite3 store.db 'DROP TABLE \(table)'")
+        let told = try bench.tool(exit: 4, "config", "check", "--config", "c/n.toml").stderr
+        #expect(told.contains("n.toml:1: \"c/../store.db\": the table '\(table)' is missing"), "\(told)")
+    }
+
+    @Test func aPlaceForMetricsThatALinkLosesOnItsWay_isNamed() throws {
+        let bench = try Self.bench()
+        try bench.write("c/n.toml", Self.settings + "metrics.file = '../m.prom'\n")
+        try bench.shell("ln -s gone/m.prom m.prom")
+        let told = try bench.tool(exit: 4, "config", "check", "--config", "c/n.toml").stderr
+        #expect(told.contains("is a link to 'gone/m.prom', which is not there"), "\(told)")
+    }
+
     @Test func aFileThatNamesNoVault_isForNoRuns() throws {
         let bench = try Self.bench()
         try bench.write("n.toml", "")

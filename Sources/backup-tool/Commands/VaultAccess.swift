@@ -138,7 +138,8 @@ extension Configuration {
 
     private func checkPlaceOfMetrics() throws {
         guard let path = text("metrics.file") else { return }
-        if try FileStatus.ofTarget(parent(of: path))?.isDirectory == true { return try Metrics.checkPlace(path) }
+        let place = try OutputPlace.behindLinks(path)
+        if try FileStatus.ofTarget(parent(of: place))?.isDirectory == true { return try Metrics.checkPlace(place) }
         throw BackupError(
             .failed, "there is no such folder", remedy: "make the folder, or change 'metrics.file'")
     }

@@ -3,7 +3,7 @@ extension Configuration {
     /// Throws where there is no store that a run could back up.
     public func checkStore() throws {
         guard let path = text("store") else { return }
-        guard try FileStatus.ofName(path) == nil else { return _ = try Store(path, .read) }
+        guard try FileStatus.ofName(path) == nil else { return try Store(path, .read).refuseMissingTables() }
         throw BackupError(
             .notFound, "there is no store here",
             remedy: "look whether its disk is there, and whether 'store' names the right place; "

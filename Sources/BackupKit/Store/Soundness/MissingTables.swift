@@ -106,6 +106,11 @@ extension StoreSchema {
 }
 
 extension Store {
+    func refuseMissingTables() throws {
+        guard let missing = try StoreSchema.missingTables(database).first?.finding(path) else { return }
+        throw BackupError(.damaged, missing.message, remedy: missing.remedy)
+    }
+
     /// Lets an export go on without bookkeeping tables that are gone or cannot be read. Call it on a reader, before `read`.
     func leaveOutUnreadableTables() throws {
         guard writerLock == nil else { return }
