@@ -29,7 +29,6 @@ extension Synchronizer {
         if record.isDeleted {
             return WorkLineage.saysListing(record) ? try listingsUnseen()[record.localID] ?? [] : []
         }
-        guard let key = CiteKeys.key(of: record) else { return [] }
-        return try keys().holders(of: key) + unseenRenamed()[key, default: []]
+        return try withKeys(of: record)
     }
 }

@@ -116,21 +116,29 @@ extension Synchronizer {
     }
 
     func sameListing(_ incoming: Record) throws -> (Int64, Record)? {
-        guard let key = CiteKeys.key(of: incoming) else { return nil }
-        let (holders, renamed) = try (keys().holders(of: key), unseenRenamed())
-        if holders.isEmpty, renamed.isEmpty { return nil }
+        let candidates = try withKeys(of: incoming)
+        if candidates.isEmpty { return nil }
         let work = try WorkID(incoming)
+        let known = [work.identity.key] + incoming.keysBefore
         var found: [(change: Int64, record: Record, isEqual: Bool)] = []
-        for id in holders + renamed[work.identity.key, default: []]
+        for id in candidates
         where id != incoming.id && id.zone == incoming.id.zone && !ownListings.contains(id) {
             guard let (change, record, mine) = try unseen(id),
-                sameBytes(mine.identity.key, work.identity.key) || record.wasRenamed(from: work.identity.key),
+                known.contains(where: { sameBytes(mine.identity.key, $0) || record.wasRenamed(from: $0) }),
                 mine.identity.verdict(work.identity) == .same
             else { continue }
             found.append((change, record, sameBytes(mine.identity.text, work.identity.text)))
         }
         let best = found.min { ($0.isEqual ? 0 : 1, $0.record.id) < ($1.isEqual ? 0 : 1, $1.record.id) }
         return best.map { ($0.change, $0.record) }
+    }
+
+    /// The publications here that have a cite key of a record, or had it until a decision: its key, and those that decisions have
+    /// taken from it.
+    func withKeys(of record: Record) throws -> [RecordID] {
+        guard let key = CiteKeys.key(of: record) else { return [] }
+        let renamed = try unseenRenamed()
+        return try ([key] + record.keysBefore).flatMap { try keys().holders(of: $0) + renamed[$0, default: []] }
     }
 
     /// A tombstone may say which listing it was.
