@@ -131,6 +131,8 @@ public final class VaultReader: CarrierReader {
     private struct Entry: Sendable {
         let info: EntryInfo
         let content: [SHA256Digest]
+
+        var isLarge: Bool { info.size > 4 << 20 }
     }
 
     private typealias Contents = (entries: [Entry], damage: [Finding])
@@ -205,7 +207,9 @@ public final class VaultReader: CarrierReader {
         where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
     ) throws -> [Finding] {
         let (all, damage) = try entries()
-        let entries = all.filter { isWanted($0.info) }
+        let wanted = all.filter { isWanted($0.info) }
+        // What takes long comes first, or one thread would still be at it when the others have nothing left.
+        let entries = wanted.filter(\.isLarge) + wanted.filter { !$0.isLarge }
         try Parallel.forEach(entries.count, state: { try BlobReader(vault) }) { reader, number in
             try Interrupt.check()
             try body(entries[number].info, Content(entry: entries[number], index: index, reader: reader))
