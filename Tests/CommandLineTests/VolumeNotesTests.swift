@@ -134,6 +134,10 @@ import Testing
     }
 
     /// Stories of `aNoteIsNeverOnAnotherVolume` that went wrong once; FIRST is the id that all volumes would get.
+    private static let ids = [
+        "FIRST": "5E6934ED-A705-8226-91A2-92635F9B053C", "SECOND": "BDC08A90-76D4-89AB-8EA0-9493EAC76457",
+    ]
+
     @Test(arguments: [
         """
         A import 1
@@ -187,6 +191,26 @@ import Testing
         A restore C.tar --resurrect
         A sync
         """,
+        """
+        A import 1
+        C import 2
+        B import 4
+        C store delete FIRST
+        A restore B.tar
+        A conflicts resolve 1 --with keep-existing
+        A import 2
+        C restore A.tar --mode replace
+        """,
+        """
+        A import 4
+        C import 3
+        C import 4
+        C store delete SECOND
+        C restore A.tar --mode replace
+        C store delete FIRST
+        A import 3
+        C restore A.tar --resurrect
+        """,
     ])
     func storiesThatWentWrongOnce(story: String) throws {
         let bench = try bench()
@@ -198,7 +222,7 @@ import Testing
             case "sync": words += ["--hub", "hub.db"]
             case "restore":
                 try bench.tool("export", "--store", "\(words[1].prefix(1)).db", "--force", "-o", words[1])
-            default: words = words.map { $0 == "FIRST" ? "5E6934ED-A705-8226-91A2-92635F9B053C" : $0 }
+            default: words = words.map { Self.ids[$0] ?? $0 }
             }
             try bench.tool(words + ["--store", "\(device).db"])
             for device in Self.devices { #expect(try misplaced(bench, device) == "", "\(device) after \(line)") }

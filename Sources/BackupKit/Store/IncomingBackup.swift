@@ -27,6 +27,9 @@ final class IncomingBackup {
     /// Whether the backup has the tombstone of a publication beside its other records, so that it deletes none of these.
     func hasTombstone(of id: RecordID) throws -> Bool { try known(id)?.isDeleted == true }
 
+    /// Whether a living publication of the backup has that name.
+    func hasLiving(_ id: RecordID) throws -> Bool { try known(id)?.isDeleted == false }
+
     /// Whether the backup has a version of a publication under its name. What a name says may be another work's in the backup.
     func has(_ ours: Record) throws -> Bool {
         guard let line = try known(ours.id)?.line, let theirs = try publication(line) else { return false }

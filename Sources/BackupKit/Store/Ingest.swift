@@ -317,10 +317,9 @@ extension Store {
         if existing.record == new || hasOutlived {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
-        // The files did not bring this work.
-        if !isOneRecord { try noteBrought([existing.record.localID], areThere: false) }
+        if !isOneRecord { try giveWay(existing.record) }
         if takesName { try removeRow(existing) }
-        try put(new, replacing: takesName ? nil : existing)
+        try put(new, replacing: takesName ? nil : existing, isOneRecord: isOneRecord)
         let changes = try FieldChange.list(
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
         let outcome = Outcome(

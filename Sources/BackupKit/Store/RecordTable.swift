@@ -132,8 +132,9 @@ extension Store {
         return free
     }
 
-    /// Writes a record under a new change number; `replacing` is the row that it takes the place of.
-    func put(_ record: Record, replacing old: StoredRecord?) throws {
+    /// Writes a record under a new change number; `replacing` is the row that it takes the place of, of the same record or of
+    /// another work.
+    func put(_ record: Record, replacing old: StoredRecord?, isOneRecord isVersion: Bool = true) throws {
         let change = nextChange()
         guard let old else {
             let insert = try database.statement(Self.insert)
@@ -149,7 +150,8 @@ extension Store {
         }
         if record.isDeleted { try noteFiles(ofDeleted: old.record) }
         // A backup may have deleted another work under that id.
-        if !sameBytes(old.record.fields, record.fields), try !record.isDeleted || isOneRecord(old.record, record) {
+        let mayBeVersion = isVersion && !sameBytes(old.record.fields, record.fields)
+        if mayBeVersion, try !record.isDeleted || isOneRecord(old.record, record) {
             try noteListing(of: old.record, as: record.id)
         }
         try overwrite(old.change, knownAs: old.record.localID, with: record, change)

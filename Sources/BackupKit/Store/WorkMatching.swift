@@ -126,6 +126,18 @@ extension Store {
         return found.count == 1 ? try found.first { try backup.leavesFree($0.record.id) } : nil
     }
 
+    /// Another work gets the row of a publication. The files did not bring that one; and a tombstone goes on to say under an id
+    /// of its own what was deleted.
+    func giveWay(_ known: Record) throws {
+        try noteBrought([known.localID], areThere: false)
+        guard known.isDeleted, known.type == RecordType.publication, !sameBytes(known.localID, known.id.name) else {
+            return
+        }
+        let moved = known.identified(as: known.localID)
+        if try record(moved.id) == nil { try put(moved, replacing: nil) }
+        try moveListings(of: known.id, to: moved.id)
+    }
+
     /// The tombstone of a record, which says which listing of which work was deleted.
     func tombstone(of record: Record, at time: Timestamp) throws -> Record {
         var tombstone = try WorkLineage.tombstone(of: record, at: time) { work in

@@ -175,7 +175,10 @@ final class Intake {
         if outcome.id == record.id, record.isDeleted || sameBytes(outcome.localID, record.localID) { return }
         // The deleted record is here under another name, and the tombstone under its own.
         if record.isDeleted, try store.record(record.id)?.record.localID == record.localID { return }
-        let (old, id) = (record.idInLinks, try store.record(outcome.id)?.record.idInLinks ?? outcome.localID)
+        let known = try store.record(outcome.id)?.record
+        // Another work of the backup takes the place of that tombstone.
+        if overwrite, known?.isDeleted == true, try store.backup?.hasLiving(outcome.id) == true { return }
+        let (old, id) = (record.idInLinks, known?.idInLinks ?? outcome.localID)
         // A copy that is kept on this device has the same old id as its tombstone; where the copy went counts.
         if !sameBytes(id, old), !record.isDeleted || newIDs[old] == nil { newIDs[old] = id }
     }
