@@ -166,6 +166,7 @@ struct AttachmentArchiver {
         private let writer: PackWriter
         private let chunker: Chunker
         private var made: FileLane?
+        var folder = RootDirectory.LastFolder()
         let small = SmallFiles()
 
         init(_ writer: PackWriter, _ chunker: Chunker) { (self.writer, self.chunker) = (writer, chunker) }
@@ -184,7 +185,7 @@ struct AttachmentArchiver {
         var waiting: [(place: Int, asset: Asset, source: Source)] = []
         for asset in batch {
             try Interrupt.check()
-            if let unchanged = unchanged(asset, files) {
+            if let unchanged = unchanged(asset, files, hand) {
                 outcomes.append(unchanged)
                 continue
             }
@@ -271,11 +272,11 @@ struct AttachmentArchiver {
         return FileLane.Known(blobs: blobs, digest: digest)
     }
 
-    private func unchanged(_ asset: Asset, _ files: AssetFiles?) -> Outcome? {
+    private func unchanged(_ asset: Asset, _ files: AssetFiles?, _ hand: Hand) -> Outcome? {
         guard !options.force, let files, let place = previous.tree.find(asset.path),
             let node = previous.tree.node(place),
             previous.digests[asset.path] == asset.digest,
-            let status = try? files.status(of: asset),
+            let status = try? files.status(of: asset, &hand.folder),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
         return .unchanged(place, modified: node.modified)

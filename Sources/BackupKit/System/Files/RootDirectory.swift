@@ -45,6 +45,23 @@ public final class RootDirectory: Sendable {
         }
     }
 
+    /// The folder that was found last, for who asks for one of its files after the other.
+    struct LastFolder {
+        fileprivate var path: String?
+        fileprivate var folder: FileHandle?
+
+        init() {}
+    }
+
+    func status(of relativePath: String, _ last: inout LastFolder) throws -> FileStatus? {
+        let above = parent(of: relativePath)
+        if last.path.map({ !sameBytes($0, above) }) ?? true {
+            (last.path, last.folder) = (above, try? folder(of: relativePath))
+        }
+        guard let folder = last.folder else { return try status(of: relativePath) }
+        return try .of(lastComponent(of: relativePath)) { fstatat(folder.descriptor, $0, $1, AT_SYMLINK_NOFOLLOW) }
+    }
+
     /// The first part of a path that is a symbolic link; nil where none is.
     func link(on relativePath: String) throws -> String? {
         try barrier(on: relativePath).flatMap { $0.status.isLink ? $0.place : nil }
