@@ -66,9 +66,11 @@ extension Synchronizer {
 
     /// Makes the living version stay where it is the last of the works that a decision was about. Returns whether it does.
     func keepLast(_ local: Record, _ hub: Record, _ merged: inout Record) throws -> Bool {
-        guard merged.isDeleted, let (living, dead) = Record.livingAndDead(local, hub),
-            try store.isLast(living, deletedBy: dead)
-        else { return false }
+        guard merged.isDeleted, let (living, dead) = Record.livingAndDead(local, hub) else { return false }
+        guard try store.isLast(living, deletedBy: dead) else {
+            try store.passOn(living, deletedBy: dead)
+            return false
+        }
         merged = try living.outliving(dead)
         return true
     }
@@ -135,9 +137,28 @@ extension Store {
             .allSatisfy { $0.isDeleted && $0.modifiedAt <= time }
     }
 
-    /// Whether the delete of a record comes from a decision for a record that is alive.
+    /// What stands in the place of a record that goes by a decision stands for all that the record stood for. Must run inside
+    /// `write`.
+    func passOn(_ record: Record, deletedBy tombstone: Record) throws {
+        let unheard = record.keptInstead(unknownTo: tombstone)
+        guard !unheard.isEmpty else { return }
+        for heir in try successors(of: record, since: tombstone.modifiedAt) {
+            guard let stored = try self.record(heir.id) else { continue }
+            var heir = stored.record
+            for (id, time) in unheard where !sameBytes(id, heir.localID) {
+                heir.fieldTimes.merge([Record.keptMark + id: time]) { max($0, $1) }
+            }
+            if heir != stored.record { try rewrite(stored, as: heir) }
+        }
+    }
+
     private func hasSuccessor(of record: Record, since time: Timestamp) throws -> Bool {
-        try decidedRecords(type: record.type).contains {
+        try !successors(of: record, since: time).isEmpty
+    }
+
+    /// The living records for which a decision has deleted a record.
+    private func successors(of record: Record, since time: Timestamp) throws -> [Record] {
+        try decidedRecords(type: record.type).filter {
             !$0.isLocalOnly && $0.id != record.id && $0.succeeded(record.localID).map { $0 >= time } ?? false
         }
     }

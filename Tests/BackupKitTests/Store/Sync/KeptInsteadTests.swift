@@ -65,6 +65,22 @@ import Testing
         }
     }
 
+    /// One device keeps `b` instead of `c`; another one, later and without having heard of that, `a` instead of `b`.
+    @Test(arguments: [0, 1, 2])
+    func whatAWorkStoodFor_isPassedOnByADecisionThatHadNotHeardOfIt(first: Int) throws {
+        try withOffice(3, works: ["a", "b", "c"]) { office in
+            try office.decide(.keepFirst, "b", "c", on: 1)
+            office.clock.advance()
+            try office.decide(.keepFirst, "a", "b", on: 0)
+            try office.settle(from: first)
+            #expect(try office.outcome("\(first)").works == ["a": ["a"]])
+            for store in office.stores {
+                let kept = try #require(try store.record(RecordID(zone: "Library", name: "a"))?.record)
+                #expect(Set(kept.keptInstead().keys) == ["b", "c"])
+            }
+        }
+    }
+
     @Test func whoHasHeardOfTheDecision_deletesWhatItKept() throws {
         try withOffice { office in
             try office.decide(.keepSecond, "a", "b", on: 0)
