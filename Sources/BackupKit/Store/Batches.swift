@@ -56,7 +56,7 @@ extension Store {
     /// The number of a row in the undo history whose content was purged; no row of the store has it.
     static let purgedChange: Int64 = 0
     /// What is kept of each batch for its undo; all have a column `batch`.
-    static let historyTables = ["batch_record", "batch_added", "batch_asset", "batch_setting"]
+    static let historyTables = ["batch_record", "batch_added", "batch_asset", "batch_setting", "batch_said"]
 
     /// Runs an import or restore: one transaction, recorded so that it can be undone. When `body` changed nothing, or
     /// says so (a dry run), there is no batch to undo, and nothing is written; after an import of nothing new, only what its

@@ -9,6 +9,12 @@ struct HeldSince {
 
     mutating func formUnion(_ other: HeldSince) { times.merge(other.times) { min($0, $1) } }
 
+    /// The marks that another one has not, or only since later.
+    func missed(by other: HeldSince) -> [Timestamp: [UInt64]] {
+        let missed = times.filter { mark, time in other[mark].map { $0 > time } ?? true }
+        return Dictionary(grouping: missed.keys) { missed[$0] ?? .distantPast }
+    }
+
     /// These marks and those, each with its first time.
     func and(_ others: [Timestamp: [UInt64]]) -> [Timestamp: [UInt64]] {
         var all = times

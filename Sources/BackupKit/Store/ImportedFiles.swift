@@ -105,6 +105,8 @@ struct Brought {
         Brought(hashes.map { marks.contains(areThere ? $0 ^ Self.gone : $0) ? $0 ^ Self.gone : $0 })
     }
 
+    fileprivate func missed(by other: Brought) -> Brought { Brought(hashes.filter { !other.contains($0) }) }
+
     fileprivate func without(_ marks: Set<UInt64>) -> Brought { Brought(hashes.filter { !marks.contains($0) }) }
 
     fileprivate static func same(_ left: Brought, _ right: Brought) -> Bool { left.hashes == right.hashes }
@@ -223,6 +225,9 @@ extension Store {
         let query = try database.prepare("SELECT since FROM imported_file WHERE path = ?").bind(1, path)
         let isKnown = try query.step() && query.bytes(0).elementsEqual(since)
         if try isKnown && importedName(ofPath: path) == name, Brought.same(all, known) { return }
+        try rememberSaid(
+            by: path, lost: known.missed(by: all), new: all.missed(by: known),
+            since: heldSince(by: path).missed(by: since.withUnsafeBytes { HeldSince(bytes: $0) }))
         try RowSeal.imported.resealing(path, self) {
             let query = try database.statement(
                 """
@@ -236,6 +241,44 @@ extension Store {
             }
         }
         hasNewMarks = true
+    }
+
+    /// Keeps what the file of that path no longer says: an undo of the batch takes that back, too.
+    private func rememberSaid(
+        by path: String, lost: Brought, new: Brought, since: [Timestamp: [UInt64]]
+    ) throws {
+        guard let batch = currentBatch else { return }
+        let insert = try database.statement("INSERT OR IGNORE INTO batch_said VALUES (?, ?, ?, ?, ?)")
+        insert.bind(1, batch.id).bind(2, path)
+        try lost.write { lost in
+            try Brought(new.held).write { new in
+                try HeldSince.bytes(of: since).withUnsafeBytes { since in
+                    try insert.bind(3, blob: lost).bind(4, blob: new).bind(5, blob: since).run()
+                }
+            }
+        }
+    }
+
+    /// Files held what they held before a batch read them, and go on to have said it, besides what they said in its place.
+    func returnSaid(_ batch: Batch) throws {
+        let query = try database.prepare("SELECT path, lost, new, since FROM batch_said WHERE batch = ?")
+            .bind(1, batch.id)
+        var files: [(path: String, lost: Brought, new: Brought, since: HeldSince)] = []
+        while try query.step() {
+            let (lost, new) = (Brought(bytes: query.bytes(1)), Brought(bytes: query.bytes(2)))
+            files.append((query.text(0), lost, new, HeldSince(bytes: query.bytes(3))))
+        }
+        for file in files where try importedName(ofPath: file.path) != nil {
+            let before = try brought(by: file.path).missed(by: file.new)
+            try setBrought(Brought(joining: [before, file.lost]), by: file.path)
+            let since = HeldSince.bytes(of: try heldSince(by: file.path).and(file.since.missed(by: HeldSince())))
+            try RowSeal.imported.resealing(file.path, self) {
+                try since.withUnsafeBytes { since in
+                    try database.statement("UPDATE imported_file SET since = ? WHERE path = ?")
+                        .bind(1, blob: since).bind(2, file.path).run()
+                }
+            }
+        }
     }
 
     /// An import noted these marks for the file of that path, and it has turned out that it should not.

@@ -125,8 +125,16 @@ enum StoreSchema {
             try database.execute("ALTER TABLE imported_file ADD COLUMN seal INTEGER")
             try RowSeal.imported.sealAll(RecordHasher(database), database)
         },
-        // How many older versions each batch has kept. NULL: nothing proves that none is missing.
-        { try $0.execute("ALTER TABLE batch ADD COLUMN versions INTEGER") },
+        // How many older versions each batch has kept (NULL: nothing proves that none is missing), and what files said before.
+        {
+            try $0.execute(
+                """
+                ALTER TABLE batch ADD COLUMN versions INTEGER;
+                CREATE TABLE batch_said (batch INTEGER NOT NULL REFERENCES batch ON DELETE CASCADE, path TEXT NOT NULL,
+                    lost BLOB NOT NULL, new BLOB NOT NULL, since BLOB NOT NULL, PRIMARY KEY (batch, path))
+                    STRICT, WITHOUT ROWID;
+                """)
+        },
     ]
 
     private static let first =

@@ -90,6 +90,7 @@ extension Store {
             try followDecisions(decisions)
             try noteConflicts(settledBy: batch)
             result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
+            try returnSaid(batch)
             let rows = try revertSetAside(batch)
             let summary = JSON.object([JSON.Member(Self.damagedRows, .array(rows.map { .string($0) }))]).compact
             for table in Self.historyTables {

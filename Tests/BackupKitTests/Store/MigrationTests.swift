@@ -20,7 +20,8 @@ private func oldStore(in folder: String) throws -> String {
     private static let removeMemoryWitnesses =
         Witness.ofMemory.flatMap { witness in
             ["insert", "update", "delete"].map { "DROP TRIGGER \(witness.table)_witness_\($0); " }
-        }.joined() + "ALTER TABLE imported_file DROP COLUMN seal; ALTER TABLE batch DROP COLUMN versions;"
+        }.joined() + "ALTER TABLE imported_file DROP COLUMN seal; ALTER TABLE batch DROP COLUMN versions; "
+        + "DROP TABLE batch_said;"
     private static let removeHubSeals =
         "\(removeMemoryWitnesses) DROP TRIGGER record_keeps_ancestor; ALTER TABLE record DROP COLUMN hub_seal;"
         + ["change", "type", "local_id", "created_at", "device_id", "schema_version", "local_only", "row_hash"]

@@ -12,7 +12,9 @@ extension StoreSchema {
         "damaged": "rows that were set aside as damaged are lost",
         "ancestor": "the next sync merges edits of both sides by their times, and keeps in quarantine what loses",
         "batch_added": "what was done before can no longer be undone",
-        "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
+        "batch_setting": "an undo leaves settings as they are",
+        "batch_said": "what files lost in an import counts as lost after an undo, too",
+        "held": "the next sync names again what it cannot send",
     ]
 
     private static func fromWitness(_ table: String) -> String? {
