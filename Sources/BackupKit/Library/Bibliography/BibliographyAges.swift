@@ -30,6 +30,20 @@ extension BibliographyIntake {
         return note(said: Brought.Record(store.hasher, localID).whole(pen.written), &state)
     }
 
+    /// Whether a file that was imported before says that part for the first time.
+    func isNews(part localID: String, _ state: FileState) -> Bool {
+        !state.saidBefore.isEmpty
+            && state.saidBefore[Brought.Record(store.hasher, localID).whole(pen.written)] == nil
+    }
+
+    /// Takes that part. One that the file says for the first time, and that the store does not take, is named.
+    func take(part: Record, _ state: inout FileState) throws {
+        let isNews = isNews(part: part.localID, state)
+        try flush()
+        guard case .protect = try intake.take(part).decision, isNews, !BibliographyPart.isOrder(part) else { return }
+        state.partsLeftOut += 1
+    }
+
     /// The entry that the pen has written, as a version of a publication that the store has: each field with its own time.
     func dated(_ record: Record, over known: Record, _ state: FileState) -> Record {
         guard !state.saidBefore.isEmpty, !sameBytes(record.fields, known.fields) else { return record }
@@ -56,7 +70,8 @@ extension BibliographyIntake {
                 }
             }
         }
-        record.modifiedAt = times.filter { !Publication.isText($0.name) }.map(\.time).max() ?? state.time
+        let words = timeOfText(of: localID, state)
+        record.modifiedAt = words ?? times.filter { !Publication.isText($0.name) }.map(\.time).max() ?? state.time
         record.createdAt = record.modifiedAt
         return record
     }
@@ -66,6 +81,11 @@ extension BibliographyIntake {
         marks(of: localID).allSatisfy {
             Publication.isText($0.name) || names.contains($0.name) || state.saidBefore[$0.mark] != nil
         }
+    }
+
+    /// Since when the file has had the very text of the entry at hand for that publication; nil where it had another one.
+    func timeOfText(of localID: String, _ state: FileState) -> Timestamp? {
+        marks(of: localID).first { Publication.isText($0.name) }.flatMap { state.saidBefore[$0.mark] }
     }
 
     /// How many values of the entry at hand the file did not say of that publication when it was imported last.

@@ -48,10 +48,10 @@ extension BibliographyIntake {
 
     /// The local id of a deleted publication that this entry is, where the id does not tell: an app had given it, or the entry
     /// has been corrected since it got it. Only the file's memory can tell, because a tombstone holds no text: the file must
-    /// have said of that publication all that the entry says.
+    /// have said of that publication all that the entry says, or in the same words: a macro may mean something else by now.
     func deletedWork(_ state: inout FileState) throws -> String? {
         guard !state.saidBefore.isEmpty else { return nil }
         let (ofApps, held) = try deletedHere(&state)
-        return (ofApps + held).first { hasSaidAll(of: $0, state) }
+        return (ofApps + held).first { hasSaidAll(of: $0, state) || timeOfText(of: $0, state) != nil }
     }
 }

@@ -140,7 +140,8 @@ extension BibliographyIntake {
         // It is none of those with its key, or it would not be new.
         store.otherEntries = Set(known[key, default: []].map(\.localID))
         defer { store.otherEntries = [] }
-        let outcome = try intake.take(movedHere(try dated(record, as: id, state).identified(as: id), state))
+        let version = try movedHere(dated(record, as: id, state).identified(as: id), state)
+        let outcome = try intake.take(version, keepsID: deleted != nil && timeOfText(of: id, state) != nil)
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect(let reason) = outcome.decision {
@@ -217,6 +218,17 @@ extension BibliographyIntake {
                     .protected, .warning, state.path, message,
                     remedy: "\(command) takes \(isOne ? "it" : "them") all the same"))
         }
+        notePartsLeftOut(state)
+    }
+
+    func notePartsLeftOut(_ state: FileState) {
+        guard state.partsLeftOut > 0 else { return }
+        let count = state.partsLeftOut
+        let what = count == 1 ? "a new macro, group or comment was" : "\(count) new macros, groups or comments were"
+        intake.note(
+            Finding(
+                .protected, .warning, state.path, "\(what) left out: the store has newer ones",
+                remedy: "\(TypedCommand.quoted("import --overwrite", [state.path])) takes what the file says"))
     }
 
     /// Whether the stored keywords may hold some that came from elsewhere: this file has not brought the stored value, and

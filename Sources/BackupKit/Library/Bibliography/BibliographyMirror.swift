@@ -161,6 +161,7 @@ extension BibliographyIntake {
         noteFieldsStay(staying)
         try noteOtherPlace(path, state)
         try mirrorParts(state, path)
+        notePartsLeftOut(state)
         try notePassedOver(others, &state)
     }
 

@@ -66,6 +66,8 @@ extension BibliographyIntake {
         var hasUnwanted = false
         /// Keys of entries with something new that the store does not take, by the reason.
         var leftOut: [Protection: [String]] = [:]
+        /// How many macros, groups and comments are new in the file, and not taken.
+        var partsLeftOut = 0
         /// The marks of all differences that this import reports.
         var reported: Set<UInt64> = []
         /// What the other files say; nil until an entry differs from the store.
