@@ -18,7 +18,8 @@ extension Synchronizer {
             let group = Array(others[start..<min(others.count, start + identity.limits.recordsPerPush)])
             found += try ask { try hub.fetch(group, for: link.user) }.records
         }
-        for theirs in found.map(\.record) {
+        // What was deleted there is nobody else's: this one goes on under the id that the living one has.
+        for theirs in found.map(\.record) where !theirs.isDeleted {
             guard let record = mine[theirs.id], try isOneRecord(record, theirs, wasOnAHub: false) else { continue }
             ownListings.insert(theirs.id)
         }
