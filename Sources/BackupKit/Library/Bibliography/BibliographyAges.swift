@@ -41,7 +41,10 @@ extension BibliographyIntake {
         let isNews = isNews(part: part.localID, state)
         try flush()
         guard case .protect = try intake.take(part).decision, isNews, !BibliographyPart.isOrder(part) else { return }
-        state.partsLeftOut += 1
+        let fields = try Fields.parse(part.fields)
+        let marks = marks(ofPart: Publication.writtenBytes(of: fields) ?? [], Fields.string("kind", in: fields) ?? "")
+        // An older copy of the file says it once more.
+        if !state.broughtBefore.contains(marks.everBrought) { state.partsLeftOut += 1 }
     }
 
     /// The entry that the pen has written, as a version of a publication that the store has: each field with its own time.

@@ -85,7 +85,7 @@ extension BibliographyIntake {
         state.brought += [marks.everBrought, marks.held]
     }
 
-    private func marks(ofPart raw: [UInt8], _ kind: String) -> Brought.Part {
+    func marks(ofPart raw: [UInt8], _ kind: String) -> Brought.Part {
         Brought.Part(
             store.hasher, shown: BibliographyPart.shown(raw, isText: kind == BibBlock.Kind.text.rawValue))
     }
