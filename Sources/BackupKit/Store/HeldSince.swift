@@ -9,19 +9,22 @@ struct HeldSince {
 
     mutating func formUnion(_ other: HeldSince) { times.merge(other.times) { min($0, $1) } }
 
-    /// The marks that another one has not, or only since later.
-    func missed(by other: HeldSince) -> [Timestamp: [UInt64]] {
-        let missed = times.filter { mark, time in other[mark].map { $0 > time } ?? true }
-        return Dictionary(grouping: missed.keys) { missed[$0] ?? .distantPast }
+    /// The marks that `other` lacks, or has only since a later time.
+    func missed(by other: HeldSince) -> HeldSince {
+        var missed = self
+        missed.times = times.filter { mark, time in other[mark].map { $0 > time } ?? true }
+        return missed
     }
+
+    var byTime: [Timestamp: [UInt64]] { Dictionary(grouping: times.keys) { times[$0] ?? .distantPast } }
 
     /// These marks and those, each with its first time.
     func and(_ others: [Timestamp: [UInt64]]) -> [Timestamp: [UInt64]] {
-        var all = times
+        var all = self
         for (time, marks) in others {
-            for mark in marks { all[mark] = min(all[mark] ?? time, time) }
+            for mark in marks { all.times[mark] = min(all.times[mark] ?? time, time) }
         }
-        return Dictionary(grouping: all.keys) { all[$0] ?? .distantPast }
+        return all.byTime
     }
 
     /// For each time its milliseconds, how many marks have it, and these: 64-bit numbers, least byte first.

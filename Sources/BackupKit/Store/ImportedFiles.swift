@@ -225,9 +225,7 @@ extension Store {
         let query = try database.prepare("SELECT since FROM imported_file WHERE path = ?").bind(1, path)
         let isKnown = try query.step() && query.bytes(0).elementsEqual(since)
         if try isKnown && importedName(ofPath: path) == name, Brought.same(all, known) { return }
-        try rememberSaid(
-            by: path, lost: known.missed(by: all), new: all.missed(by: known),
-            since: heldSince(by: path).missed(by: since.withUnsafeBytes { HeldSince(bytes: $0) }))
+        try rememberSaid(by: path, known, now: all, since: since)
         try RowSeal.imported.resealing(path, self) {
             let query = try database.statement(
                 """
@@ -243,23 +241,25 @@ extension Store {
         hasNewMarks = true
     }
 
-    /// Keeps what the file of that path no longer says: an undo of the batch takes that back, too.
-    private func rememberSaid(
-        by path: String, lost: Brought, new: Brought, since: [Timestamp: [UInt64]]
-    ) throws {
+    /// Keeps the difference to what the file said before, for the undo of the current batch.
+    private func rememberSaid(by path: String, _ known: Brought, now: Brought, since: [UInt8]) throws {
         guard let batch = currentBatch else { return }
+        let before = try heldSince(by: path)
+        // A new file has lost nothing, and may say much.
+        let lost = before.isEmpty ? before : before.missed(by: since.withUnsafeBytes { HeldSince(bytes: $0) })
         let insert = try database.statement("INSERT OR IGNORE INTO batch_said VALUES (?, ?, ?, ?, ?)")
         insert.bind(1, batch.id).bind(2, path)
-        try lost.write { lost in
-            try Brought(new.held).write { new in
-                try HeldSince.bytes(of: since).withUnsafeBytes { since in
-                    try insert.bind(3, blob: lost).bind(4, blob: new).bind(5, blob: since).run()
+        try known.missed(by: now).write { gone in
+            try Brought(now.held.filter { !known.contains($0) }).write { new in
+                try HeldSince.bytes(of: lost.byTime).withUnsafeBytes { since in
+                    try insert.bind(3, blob: gone).bind(4, blob: new).bind(5, blob: since).run()
                 }
             }
         }
     }
 
-    /// Files held what they held before a batch read them, and go on to have said it, besides what they said in its place.
+    /// After the undo of a batch each file that it read holds what it held before. The file has still said what it said in
+    /// that batch.
     func returnSaid(_ batch: Batch) throws {
         let query = try database.prepare("SELECT path, lost, new, since FROM batch_said WHERE batch = ?")
             .bind(1, batch.id)
@@ -269,13 +269,15 @@ extension Store {
             files.append((query.text(0), lost, new, HeldSince(bytes: query.bytes(3))))
         }
         for file in files where try importedName(ofPath: file.path) != nil {
-            let before = try brought(by: file.path).missed(by: file.new)
-            try setBrought(Brought(joining: [before, file.lost]), by: file.path)
-            let since = HeldSince.bytes(of: try heldSince(by: file.path).and(file.since.missed(by: HeldSince())))
+            let brought = try Brought(joining: [brought(by: file.path).missed(by: file.new), file.lost])
+            var since = try heldSince(by: file.path)
+            since.formUnion(file.since)
             try RowSeal.imported.resealing(file.path, self) {
-                try since.withUnsafeBytes { since in
-                    try database.statement("UPDATE imported_file SET since = ? WHERE path = ?")
-                        .bind(1, blob: since).bind(2, file.path).run()
+                let update = try database.statement("UPDATE imported_file SET brought = ?, since = ? WHERE path = ?")
+                try brought.write { brought in
+                    try HeldSince.bytes(of: since.byTime).withUnsafeBytes { since in
+                        try update.bind(1, blob: brought).bind(2, blob: since).bind(3, file.path).run()
+                    }
                 }
             }
         }

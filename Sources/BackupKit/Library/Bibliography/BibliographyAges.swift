@@ -24,26 +24,21 @@ extension BibliographyIntake {
         return merged.filter { hasBrought($0, state) }.map(memory)
     }
 
-    /// The same of the part that the pen has written.
-    func noteSaid(part localID: String, _ state: inout FileState) -> Timestamp {
-        guard state.memory != nil else { return state.time }
-        return note(said: Brought.Record(store.hasher, localID).whole(pen.written), &state)
+    /// The same of the part that the pen has written, and whether it is new in a file that was imported before.
+    func noteSaid(part localID: String, _ state: inout FileState) -> (time: Timestamp, isNews: Bool) {
+        guard state.memory != nil else { return (state.time, false) }
+        let mark = Brought.Record(store.hasher, localID).whole(pen.written)
+        let isNews = !state.saidBefore.isEmpty && state.saidBefore[mark] == nil
+        return (note(said: mark, &state), isNews)
     }
 
-    /// Whether a file that was imported before says that part for the first time.
-    func isNews(part localID: String, _ state: FileState) -> Bool {
-        !state.saidBefore.isEmpty
-            && state.saidBefore[Brought.Record(store.hasher, localID).whole(pen.written)] == nil
-    }
-
-    /// Takes that part. One that the file says for the first time, and that the store does not take, is named.
-    func take(part: Record, _ state: inout FileState) throws {
-        let isNews = isNews(part: part.localID, state)
+    /// Imports a part, and counts it when it is new in the file and the store does not take it.
+    func take(part: Record, isNews: Bool, _ state: inout FileState) throws {
         try flush()
         guard case .protect = try intake.take(part).decision, isNews, !BibliographyPart.isOrder(part) else { return }
         let fields = try Fields.parse(part.fields)
         let marks = marks(ofPart: Publication.writtenBytes(of: fields) ?? [], Fields.string("kind", in: fields) ?? "")
-        // An older copy of the file says it once more.
+        // An older copy of the file may say again what it said before.
         if !state.broughtBefore.contains(marks.everBrought) { state.partsLeftOut += 1 }
     }
 
@@ -86,9 +81,10 @@ extension BibliographyIntake {
         }
     }
 
-    /// Since when the file has had the very text of the entry at hand for that publication; nil where it had another one.
+    /// Since when the file has had the exact text of this entry for that publication; nil where its text was another.
     func timeOfText(of localID: String, _ state: FileState) -> Timestamp? {
-        marks(of: localID).first { Publication.isText($0.name) }.flatMap { state.saidBefore[$0.mark] }
+        let text = pen.members.first { Publication.isText(part($0.name)) }
+        return text.flatMap { state.saidBefore[mark(of: $0, in: memory(of: localID))] }
     }
 
     /// How many values of the entry at hand the file did not say of that publication when it was imported last.
@@ -107,11 +103,15 @@ extension BibliographyIntake {
     private func marks(of localID: String) -> [(name: String, mark: UInt64)] { marks(in: memory(of: localID)) }
 
     private func marks(in record: Brought.Record) -> [(name: String, mark: UInt64)] {
-        let bytes = pen.written
-        return pen.members.map { member in
-            let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
-            let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])
-            return (String(decoding: name, as: UTF8.self), record.field(name).everBrought(value))
-        }
+        pen.members.map { (String(decoding: part($0.name), as: UTF8.self), mark(of: $0, in: record)) }
+    }
+
+    private func mark(of member: JSONPen.Member, in record: Brought.Record) -> UInt64 {
+        record.field(part(member.name)).everBrought(part(member.value))
+    }
+
+    /// A part of what the pen has written.
+    private func part(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: pen.written[range])
     }
 }

@@ -382,8 +382,8 @@ final class BibliographyIntake {
 
     /// Takes the part whose fields the pen has written.
     private func takeWritten(localID: String, _ state: inout FileState, _ wanted: Wanted?) throws {
-        let time = noteSaid(part: localID, &state)
-        if let lane, !isNews(part: localID, state) {
+        let (time, isNews) = noteSaid(part: localID, &state)
+        if let lane, !isNews {
             return try lane.add(sort: 1, createdAt: time, modifiedAt: time) {
                 $0 += localID.utf8
             } fields: {
@@ -395,6 +395,6 @@ final class BibliographyIntake {
             localID: localID, fields: String(decoding: pen.written, as: UTF8.self), createdAt: time, modifiedAt: time)
         guard wanted?(record) != false else { return }
         if intake.overwrite, BibliographyPart.isOrder(record) { return intake.orders.append(record) }
-        try take(part: record, &state)
+        try take(part: record, isNews: isNews, &state)
     }
 }
