@@ -57,8 +57,8 @@ public final class AssetFiles: Sendable {
     }
 
     /// What lies under the path of an asset, where that is what this state has there.
-    func status(of asset: Asset, _ last: inout RootDirectory.LastFolder) throws -> FileStatus? {
-        try place(of: asset) == nil ? root.status(of: asset.path, &last) : nil
+    func status(of asset: Asset, near last: inout RootDirectory.LastFolder) throws -> FileStatus? {
+        try place(of: asset) == nil ? root.status(of: asset.path, near: &last) : nil
     }
 
     public func open(_ asset: Asset) throws -> Opened {

@@ -276,7 +276,7 @@ struct AttachmentArchiver {
         guard !options.force, let files, let place = previous.tree.find(asset.path),
             let node = previous.tree.node(place),
             previous.digests[asset.path] == asset.digest,
-            let status = try? files.status(of: asset, &hand.folder),
+            let status = try? files.status(of: asset, near: &hand.folder),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
         return .unchanged(place, modified: node.modified)

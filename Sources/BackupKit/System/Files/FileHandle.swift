@@ -21,13 +21,17 @@ public final class FileHandle: Sendable {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
         let file = FileHandle(owning: descriptor, path: path)
-        guard try file.status().isRegular else {
-            throw BackupError(.refused, "is not a regular file", at: path, remedy: irregular)
-        }
+        try file.mustBeRegular()
         return file
     }
 
-    static let irregular = "a file belongs there; move away what is in its place, and put the file back from a copy"
+    /// Throws where this is a folder, a pipe or a device.
+    func mustBeRegular() throws {
+        if try status().isRegular { return }
+        throw BackupError(
+            .refused, "is not a regular file", at: path,
+            remedy: "a file is needed there: move this away, and put the file back from a copy")
+    }
 
     /// Throws with the reason where a file is there and may not be read.
     static func checkReadable(_ path: String) throws {
@@ -76,9 +80,7 @@ public final class FileHandle: Sendable {
         let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
         let file = FileHandle(owning: descriptor, path: path)
-        guard try file.status().isRegular else {
-            throw BackupError(.refused, "is not a regular file", at: path, remedy: irregular)
-        }
+        try file.mustBeRegular()
         while flock(descriptor, LOCK_EX) != 0 {
             guard errno == EINTR else { throw BackupError.fromErrno("cannot be locked", at: path) }
             try Interrupt.check()

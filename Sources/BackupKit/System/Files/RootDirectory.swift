@@ -20,10 +20,7 @@ public final class RootDirectory: Sendable {
 
     public func openForReading(_ relativePath: String) throws -> FileHandle {
         let file = try open(relativePath, O_RDONLY | O_NONBLOCK | O_NOCTTY, mode: 0, "cannot be opened")
-        guard try file.status().isRegular else {
-            let place = "\(path)/\(relativePath)"
-            throw BackupError(.refused, "is not a regular file", at: place, remedy: FileHandle.irregular)
-        }
+        try file.mustBeRegular()
         return file
     }
 
@@ -45,7 +42,7 @@ public final class RootDirectory: Sendable {
         }
     }
 
-    /// The folder that was found last, for who asks for one of its files after the other.
+    /// The folder of the file whose status was asked for last.
     struct LastFolder {
         fileprivate var path: String?
         fileprivate var folder: FileHandle?
@@ -53,7 +50,8 @@ public final class RootDirectory: Sendable {
         init() {}
     }
 
-    func status(of relativePath: String, _ last: inout LastFolder) throws -> FileStatus? {
+    /// The same for many files, in the order of their folders: each folder is opened once.
+    func status(of relativePath: String, near last: inout LastFolder) throws -> FileStatus? {
         let above = parent(of: relativePath)
         if last.path.map({ !sameBytes($0, above) }) ?? true {
             (last.path, last.folder) = (above, try? folder(of: relativePath))
