@@ -75,9 +75,14 @@ extension Record {
     /// Times only, as above.
     mutating func noteKept(insteadOf other: Record, at time: Timestamp) {
         for (id, _, earlier) in other.marked(Self.keptMark) + other.marked(Self.takenInMark) {
-            fieldTimes.merge([Self.keptMark + id: earlier]) { max($0, $1) }
+            noteKept(insteadOf: id, at: earlier)
         }
         fieldTimes[Self.keptMark + other.localID] = time
+    }
+
+    /// The same of one local id. A later time that is noted already stays.
+    mutating func noteKept(insteadOf id: String, at time: Timestamp) {
+        fieldTimes.merge([Self.keptMark + id: time]) { max($0, $1) }
     }
 
     /// The local ids of records that a decision deleted because this one stays, and when: those decisions that another version

@@ -137,7 +137,7 @@ extension Store {
             .allSatisfy { $0.isDeleted && $0.modifiedAt <= time }
     }
 
-    /// What stands in the place of a record that goes by a decision stands for all that the record stood for. Must run inside
+    /// Tells the records for which a decision has deleted this one what this one had been kept instead of. Must run inside
     /// `write`.
     func passOn(_ record: Record, deletedBy tombstone: Record) throws {
         let unheard = record.keptInstead(unknownTo: tombstone)
@@ -145,13 +145,12 @@ extension Store {
         for heir in try successors(of: record, since: tombstone.modifiedAt) {
             guard let stored = try self.record(heir.id) else { continue }
             var heir = stored.record
-            for (id, time) in unheard where !sameBytes(id, heir.localID) {
-                heir.fieldTimes.merge([Record.keptMark + id: time]) { max($0, $1) }
-            }
+            for (id, time) in unheard where !sameBytes(id, heir.localID) { heir.noteKept(insteadOf: id, at: time) }
             if heir != stored.record { try rewrite(stored, as: heir) }
         }
     }
 
+    /// Whether the delete of a record comes from a decision for a record that is alive.
     private func hasSuccessor(of record: Record, since time: Timestamp) throws -> Bool {
         try !successors(of: record, since: time).isEmpty
     }
