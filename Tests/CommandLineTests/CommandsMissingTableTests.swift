@@ -14,8 +14,7 @@ import Testing
 
     @Test(arguments: [
         "awaited_file", "purged", "batch_added", "batch_setting", "batch_said", "held", "conflict_number", "witness",
-        "damaged",
-        "ancestor", "imported_file", "listed",
+        "damaged", "ancestor", "imported_file", "listed",
     ])
     func aMissingTable_isNamed_andMadeAgain(table: String) throws {
         let bench = try bench()

@@ -319,7 +319,7 @@ extension Store {
         }
         if !isOneRecord { try giveWay(existing.record) }
         if takesName { try removeRow(existing) }
-        try put(new, replacing: takesName ? nil : existing, isOneRecord: isOneRecord)
+        try put(new, replacing: takesName ? nil : existing, isVersion: isOneRecord)
         let changes = try FieldChange.list(
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
         let outcome = Outcome(

@@ -132,9 +132,9 @@ extension Store {
         return free
     }
 
-    /// Writes a record under a new change number; `replacing` is the row that it takes the place of, of the same record or of
-    /// another work.
-    func put(_ record: Record, replacing old: StoredRecord?, isOneRecord isVersion: Bool = true) throws {
+    /// Writes a record under a new change number; `replacing` is the row that it takes the place of. `isVersion`: that row may
+    /// be an earlier version of the record. Else it is another work's.
+    func put(_ record: Record, replacing old: StoredRecord?, isVersion: Bool = true) throws {
         let change = nextChange()
         guard let old else {
             let insert = try database.statement(Self.insert)

@@ -5,9 +5,9 @@ public enum StoreRemedy {
         "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'backup-tool store repair --accept' "
         + "keeps it"
 
-    /// For what the store says of itself, which no backup has.
+    /// For rows of `meta`, which no backup has.
     static let repairOrKeep =
-        "'backup-tool store repair' mends what the rows tell; 'backup-tool store repair --accept' keeps the rest as it is"
+        "'backup-tool store repair' mends what the records prove; 'backup-tool store repair --accept' keeps the rest as it is"
 
     /// For rows that cannot be read.
     static let repairOrGiveUp =

@@ -126,8 +126,8 @@ extension Store {
         return found.count == 1 ? try found.first { try backup.leavesFree($0.record.id) } : nil
     }
 
-    /// Another work gets the row of a publication. The files did not bring that one; and a tombstone goes on to say under an id
-    /// of its own what was deleted.
+    /// Makes room for another work that gets the row of this publication: the files have not brought that work. A tombstone
+    /// stays, under the id of its own work.
     func giveWay(_ known: Record) throws {
         try noteBrought([known.localID], areThere: false)
         guard known.isDeleted, known.type == RecordType.publication, !sameBytes(known.localID, known.id.name) else {

@@ -13,7 +13,7 @@ extension StoreSchema {
         "ancestor": "the next sync merges edits of both sides by their times, and keeps in quarantine what loses",
         "batch_added": "what was done before can no longer be undone",
         "batch_setting": "an undo leaves settings as they are",
-        "batch_said": "what files lost in an import counts as lost after an undo, too",
+        "batch_said": "an undo of an import no longer restores what its files held before",
         "held": "the next sync names again what it cannot send",
     ]
 
@@ -108,6 +108,7 @@ extension StoreSchema {
 }
 
 extension Store {
+    /// Throws with the first table that is missing.
     func refuseMissingTables() throws {
         guard let missing = try StoreSchema.missingTables(database).first?.finding(path) else { return }
         throw BackupError(.damaged, missing.message, remedy: missing.remedy)

@@ -224,10 +224,9 @@ public struct StoreCheck {
 
     private mutating func checkWitnesses() throws {
         for row in try store.changedSmallRows() {
-            let isOfStore = row.subject.hasPrefix("meta ")
             add(
                 .recordChanged, .damage, row.subject, row.reason,
-                isOfStore ? StoreRemedy.repairOrKeep : StoreRemedy.repairFrom)
+                row.table == "meta" ? StoreRemedy.repairOrKeep : StoreRemedy.repairFrom)
         }
         for table in try StoreSchema.isOld(store.database) ? [] : RowSeal.ofSync {
             // Where the hub lies may be what is damaged.

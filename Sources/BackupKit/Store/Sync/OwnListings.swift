@@ -18,7 +18,7 @@ extension Synchronizer {
             let group = Array(others[start..<min(others.count, start + identity.limits.recordsPerPush)])
             found += try ask { try hub.fetch(group, for: link.user) }.records
         }
-        // What was deleted there is nobody else's: this one goes on under the id that the living one has.
+        // A deleted record of the hub does not count: this device's publication gets the id of the living one.
         for theirs in found.map(\.record) where !theirs.isDeleted {
             guard let record = mine[theirs.id], try isOneRecord(record, theirs, wasOnAHub: false) else { continue }
             ownListings.insert(theirs.id)
@@ -30,6 +30,6 @@ extension Synchronizer {
         if record.isDeleted {
             return WorkLineage.saysListing(record) ? try listingsUnseen()[record.localID] ?? [] : []
         }
-        return try withKeys(of: record)
+        return try publicationsWithKeys(of: record)
     }
 }

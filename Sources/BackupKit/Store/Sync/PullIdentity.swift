@@ -116,7 +116,7 @@ extension Synchronizer {
     }
 
     func sameListing(_ incoming: Record) throws -> (Int64, Record)? {
-        let candidates = try withKeys(of: incoming)
+        let candidates = try publicationsWithKeys(of: incoming)
         if candidates.isEmpty { return nil }
         let work = try WorkID(incoming)
         let known = [work.identity.key] + incoming.keysBefore
@@ -133,9 +133,8 @@ extension Synchronizer {
         return best.map { ($0.change, $0.record) }
     }
 
-    /// The publications here that have a cite key of a record, or had it until a decision: its key, and those that decisions have
-    /// taken from it.
-    func withKeys(of record: Record) throws -> [RecordID] {
+    /// The publications here whose cite key, now or before a decision, is one that the record has now or had before one.
+    func publicationsWithKeys(of record: Record) throws -> [RecordID] {
         guard let key = CiteKeys.key(of: record) else { return [] }
         let renamed = try unseenRenamed()
         return try ([key] + record.keysBefore).flatMap { try keys().holders(of: $0) + renamed[$0, default: []] }
