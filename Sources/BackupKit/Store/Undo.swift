@@ -68,7 +68,7 @@ extension Store {
     }
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
-        try checkHistory()
+        try checkPagesAndIndexes()
         try checkPurges()
         try checkIsSound(batch)
         try checkNothingGoes(with: batch, as: kind)

@@ -218,6 +218,23 @@ import Testing
         }
     }
 
+    /// Two rows of a page that lie at one place: whatever is written there next changes both.
+    @Test func nothingIsTakenBackOverADamagedPage() throws {
+        try withTemporaryFolder { folder in
+            _ = try closedStore(in: folder)
+            let path = "\(folder)/store.db"
+            let root = try SQLite(path, .readOnly).integer("SELECT rootpage FROM sqlite_schema WHERE name = 'record'")
+            var bytes = try readFile(path)
+            let page = (Int(root) - 1) * (Int(bytes[16]) << 8 | Int(bytes[17]))
+            try #require(bytes[page] == 13, "a leaf of a table")
+            bytes.replaceSubrange(page + 8..<page + 10, with: bytes[page + 10..<page + 12])
+            try writeFile(path, bytes)
+            let error = #expect(throws: BackupError.self) { try Store(path, .write).undoLast() }
+            #expect(
+                error?.code == .damaged && error?.message.contains("the store is damaged") == true, "\(error as Any)")
+        }
+    }
+
     /// What such a store does that it should not.
     private func faults(_ folder: String, _ known: (digest: String, states: [String])) throws -> [String] {
         let path = "\(folder)/store.db"

@@ -14,15 +14,13 @@ extension SQLite {
 }
 
 extension Store {
-    /// Throws where the tables of the undo history or their indexes are damaged: an undo would take back what another
-    /// batch did.
-    func checkHistory() throws {
-        for table in Self.historyTables {
-            guard let fault = try database.integrityFaults(of: table).first else { continue }
-            throw BackupError(
-                .damaged, "nothing was taken back: the undo history is damaged; \(fault)", at: path,
-                remedy: StoreCheck.isOfIndex(fault) ? StoreRemedy.repair : StoreRemedy.repairOrNewStore)
-        }
+    /// Throws where a page or an index is damaged: an undo would take back what another batch did, or write over rows of which
+    /// nobody knows.
+    func checkPagesAndIndexes() throws {
+        guard let fault = try database.integrityFaults().first else { return }
+        throw BackupError(
+            .damaged, "nothing was taken back: the store is damaged; \(fault)", at: path,
+            remedy: StoreCheck.isOfIndex(fault) ? StoreRemedy.repair : StoreRemedy.repairOrNewStore)
     }
 }
 

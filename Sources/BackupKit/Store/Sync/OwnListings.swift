@@ -18,10 +18,10 @@ extension Synchronizer {
             let group = Array(others[start..<min(others.count, start + identity.limits.recordsPerPush)])
             found += try ask { try hub.fetch(group, for: link.user) }.records
         }
-        // A deleted record of the hub does not count: this device's publication gets the id of the living one.
-        for theirs in found.map(\.record) where !theirs.isDeleted {
+        for theirs in found.map(\.record) {
             guard let record = mine[theirs.id], try isOneRecord(record, theirs, wasOnAHub: false) else { continue }
             ownListings.insert(theirs.id)
+            if theirs.isDeleted { deletedListings.insert(theirs.id) }
         }
     }
 

@@ -120,13 +120,18 @@ extension Synchronizer {
         if candidates.isEmpty { return nil }
         let work = try WorkID(incoming)
         let known = [work.identity.key] + incoming.keysBefore
+        // A work that is deleted under the id that its words make may be alive under an app's id or one of its cite key. Under
+        // another that words make, it is another entry.
+        let isOfItsWords =
+            DeterministicID.isMade(incoming.localID)
+            && !known.contains { sameBytes(WorkID.legacy(key: $0), incoming.localID) }
         var found: [(change: Int64, record: Record, isEqual: Bool)] = []
-        for id in candidates
-        where id != incoming.id && id.zone == incoming.id.zone && !ownListings.contains(id) {
+        for id in candidates where id != incoming.id && id.zone == incoming.id.zone {
             guard let (change, record, mine) = try unseen(id),
                 known.contains(where: { sameBytes(mine.identity.key, $0) || record.wasRenamed(from: $0) }),
                 mine.identity.verdict(work.identity) == .same
             else { continue }
+            guard !ownListings.contains(id) || deletedListings.contains(id) && !isOfItsWords else { continue }
             found.append((change, record, sameBytes(mine.identity.text, work.identity.text)))
         }
         let best = found.min { ($0.isEqual ? 0 : 1, $0.record.id) < ($1.isEqual ? 0 : 1, $1.record.id) }

@@ -76,6 +76,8 @@ public final class Synchronizer {
     var unseenListings: [String: [RecordID]]?
     /// Publications that no hub has seen from here, and that the hub has under their ids; and all that it was asked for.
     var ownListings: Set<RecordID> = []
+    /// Those of them that the hub has as deleted.
+    var deletedListings: Set<RecordID> = []
     var listingsAskedFor: Set<RecordID> = []
     /// Publications that no hub has seen, by the cite keys that decisions have taken from them; read when the first
     /// publication comes.
