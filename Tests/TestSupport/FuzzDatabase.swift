@@ -104,6 +104,10 @@ struct FuzzDatabase: Sendable {
                 piece[start] & 2 == 0 ? "\(Int64(bitPattern: number))" : "CAST(x'\(hex(piece.dropFirst(4)))' AS TEXT)"
             attempt { try database.execute("UPDATE OR IGNORE \(table) SET \(column) = \(value)") }
         }
+        // A hub that lies on purpose vouches for what it says.
+        if bytes.count % 2 == 0, columns.contains(where: { $0.table == "proof" }) {
+            attempt { try database.execute("DELETE FROM proof") }
+        }
         attempt { try database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
         let file = open(path, O_RDWR | O_CLOEXEC)
         guard file >= 0 else { return }

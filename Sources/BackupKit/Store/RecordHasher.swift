@@ -311,10 +311,11 @@ extension RecordHasher {
         return row.hash
     }
 
-    /// The same of a row of `Store.recordColumns`, whatever its columns hold.
-    func row(of values: Statement) -> Int64 {
+    /// The same of a row of `Store.recordColumns`, whatever its columns hold. `change` takes the place of the first one.
+    func row(of values: Statement, change: Int64? = nil) -> Int64 {
         var row = newRow()
-        for column in 0..<Int32(Store.recordColumnNames.count) {
+        if let change { row.add(change) }
+        for column in (change == nil ? 0 : 1)..<Int32(Store.recordColumnNames.count) {
             switch values.type(column) {
             case .integer: row.add(values.integer(column))
             case .null: row.addNull()

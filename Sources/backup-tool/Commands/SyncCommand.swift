@@ -75,7 +75,12 @@ extension Invocation {
             held.map { held in
                 let id = held.id.description
                 if held.isIncoming {
-                    let remedy = held.kind == .missing ? "sync a device that has the file, then this one" : nil
+                    let remedy: String? =
+                        switch held.kind {
+                        case .missing: "sync a device that has the file, then this one"
+                        case .damaged: "sync a device that has this record as it was: it sends it again"
+                        default: nil
+                        }
                     return Finding(.skipped, .warning, id, "cannot be fetched: \(held.reason)", remedy: remedy)
                 }
                 guard held.kind == .local else {

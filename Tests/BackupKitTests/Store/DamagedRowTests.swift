@@ -263,7 +263,7 @@ struct DamagedRowTests {
             for id in ["1", "2", "3"] { try devices.edit("a", id, "{\"n\":\(id)}") }
             try devices.sync("a")
             let hub = try SQLite(devices.hubPath, .readWrite)
-            try hub.execute("UPDATE record SET schema_version = 130 WHERE local_id = '2'")
+            try hub.execute("DELETE FROM proof; UPDATE record SET schema_version = 130 WHERE local_id = '2'")
             try devices.edit("b", "4", "{\"n\":4}")
             let result = try devices.sync("b")
             #expect(result.held.map(\.id.name) == ["2"] && result.held.first?.kind == .newer && result.needsAttention)

@@ -13,6 +13,7 @@ public final class FileHub {
     let database: SQLite
     public let path: String
     let id: String
+    let hasher: RecordHasher
     /// What the file says, and what of it can be worked with.
     private let declared: HubLimits
     let limits: HubLimits
@@ -37,6 +38,7 @@ public final class FileHub {
             STRICT, WITHOUT ROWID;
         -- Every push: what tells a history from another one, and a repeated push from a new one.
         CREATE TABLE push (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, id TEXT NOT NULL UNIQUE) STRICT;
+        \(proofTable)
         """
 
     /// Makes a new, empty hub; what is there already is never touched.
@@ -139,11 +141,13 @@ public final class FileHub {
         while try names.step() { tables.insert(names.text(0)) }
         let missing = ["meta", "counter", "record", "identity", "recent", "push"].filter { !tables.contains($0) }
         if let first = missing.first { throw Self.damaged("its table '\(first)' is missing", at: path) }
+        if !tables.contains("proof") { try database.execute(Self.proofTable) }
         let query = try database.prepare("SELECT key, value FROM meta")
         while try query.step() { meta[query.text(0)] = query.text(1) }
         id = meta["hub_id"] ?? ""
         // Its tokens are parted by colons.
         guard !id.isEmpty, !id.contains(":") else { throw Self.damaged("it has no id", at: path) }
+        hasher = RecordHasher(seed: RecordHasher(seed: 0).text(id))
         declared = HubLimits(meta)
         limits = declared.usable().limits
     }

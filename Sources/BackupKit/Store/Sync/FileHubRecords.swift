@@ -22,9 +22,7 @@ extension FileHub: Hub {
                 dropped = try digests(ofAssets: push.items.filter { $0.base != nil }.map(\.record.id))
                 let end = try write(push, after: start)
                 if !dropped.isEmpty { dropped = try digestsNamed().map(dropped.subtracting) ?? [] }
-                try database.statement("INSERT INTO push VALUES (?, ?, ?)").bind(1, end).bind(2, start + 1)
-                    .bind(3, push.id).run()
-                try database.statement("UPDATE counter SET value = ?").bind(1, end).run()
+                try note(push.id, from: start, through: end)
                 return .accepted(first: start + 1, before: before, after: try token(at: end))
             }
         }
@@ -32,14 +30,20 @@ extension FileHub: Hub {
         return told
     }
 
+    /// Notes which numbers a push has got.
+    func note(_ push: String, from start: Int64, through end: Int64) throws {
+        try database.statement("INSERT INTO push VALUES (?, ?, ?)").bind(1, end).bind(2, start + 1).bind(3, push).run()
+        try database.statement("UPDATE counter SET value = ?").bind(1, end).run()
+    }
+
     /// The last number that was given out. The counter is not believed alone: a number that is given out twice would be a
     /// version that nobody notices.
-    private func last() throws -> Int64 {
+    func last() throws -> Int64 {
         try Self.numbers.map { try database.integer($0) }.filter { 0...Self.highest ~= $0 }.max() ?? 0
     }
 
     /// Numbers above this one are not believed, and not given out.
-    private static let highest = HubRecord.versions.upperBound / 2
+    static let highest = HubRecord.versions.upperBound / 2
 
     private static let numbers = [
         "SELECT value FROM counter", "SELECT max(last) FROM push", "SELECT max(change) FROM record",
@@ -74,7 +78,7 @@ extension FileHub: Hub {
                 do {
                     // A hub never forgets a record, so the base is of another history.
                     guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
-                    conflicts.append(current)
+                    if current.version != item.base { conflicts.append(current) }
                 } catch let error as BackupError where error.code == .damaged {
                     refused[index] = "the hub's version of it \(error.message)"
                 }
@@ -96,6 +100,8 @@ extension FileHub: Hub {
             Store.bind(item.record, change: last, to: statement)
             if let known { statement.bind(15, known.change) }
             try statement.bind(12, Int64(0)).bind(14, last).run()
+            if let known { try dropProof(at: known.change) }
+            try prove(item.record, version: last)
             try notePlace(of: item.record.id, last)
         }
         for zone in opened { last = try bringForward(zone, after: last) }
@@ -116,7 +122,7 @@ extension FileHub: Hub {
     /// SQLite would fill a third.
     private static let placesOfKey = ["recent", "identity"].map { Query("SELECT change FROM \($0) WHERE key = ?") }
     private static let place = Query("SELECT change, version \(atPlace)")
-    private static let record = Query("SELECT \(Store.recordColumns), version \(atPlace)")
+    private static let record = Query("SELECT \(columns) \(atPlace)")
     private static let atPlace = "FROM record WHERE change = ? AND zone = ? AND ifnull(name, local_id) = ?"
 
     /// FNV-1a over zone and name, as a number that SQLite keeps in six bytes. http://www.isthe.com/chongo/tech/comp/fnv/
@@ -137,19 +143,16 @@ extension FileHub: Hub {
     }
 
     func record(_ id: RecordID) throws -> HubRecord? {
-        try find(id, Self.record, Self.hubRecord)
+        try find(id, Self.record, hubRecord)
     }
 
-    /// A row's place is its version when it is written, and grows when the row moves. A store that took a higher version from
-    /// a damaged row would ignore all later edits.
-    private static func version(_ told: Int64, at place: Int64) -> Int64 { 1...max(1, place) ~= told ? told : place }
-
     /// Throws `.damaged` when the row cannot be read as it is.
-    private static func hubRecord(_ row: Statement) throws -> HubRecord {
+    private func hubRecord(_ row: Statement) throws -> HubRecord {
         guard [1, 2, 3, 4, 5, 6, 9].allSatisfy(row.isUTF8) else { throw BackupError(.damaged, "is not UTF-8") }
         let numbers = [0, 7, 8, 10, 11].allSatisfy(row.isInteger) && (row.isNull(12) || row.isInteger(12))
         guard numbers else { throw BackupError(.damaged, "has no number where one belongs") }
-        return HubRecord(try Store.storedRecord(row).record, version: version(row.integer(13), at: row.integer(0)))
+        guard let version = soundVersion(row) else { throw BackupError(.damaged, "is not as it was written") }
+        return HubRecord(try Store.storedRecord(row).record, version: version)
     }
 
     private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {
@@ -166,7 +169,7 @@ extension FileHub: Hub {
         return nil
     }
 
-    private func notePlace(of id: RecordID, _ change: Int64) throws {
+    func notePlace(of id: RecordID, _ change: Int64) throws {
         try database.statement(Self.insertPlace).bind(1, Self.key(id)).bind(2, change).run()
     }
 
@@ -248,8 +251,7 @@ extension FileHub: Hub {
         var last = start
         for (change, name) in places {
             last += 1
-            try database.statement("UPDATE record SET change = ? WHERE change = ?").bind(1, last).bind(2, change).run()
-            try notePlace(of: RecordID(zone: zone, name: name), last)
+            try move(change, of: RecordID(zone: zone, name: name), to: last)
         }
         return last
     }
@@ -261,7 +263,9 @@ extension FileHub: Hub {
 
     public func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         try busyIsTemporary {
-            try database.read {
+            var damaged: [Int64] = []
+            let page = try database.read {
+                damaged = []
                 let head = try last()
                 let start = try token.map { try position(of: $0) }
                 var readable: [String: Bool] = [:]
@@ -281,21 +285,27 @@ extension FileHub: Hub {
                     bytes += (row?.bytes(5).count ?? 0) + 200
                     do {
                         guard let row else { throw BackupError(.damaged, "is too large to be read") }
-                        let found = try Self.hubRecord(row)
+                        let found = try hubRecord(row)
                         if !Share.isOfFiles(found.record) { page.records.append(found) }
                     } catch let error as BackupError where error.code == .damaged {
-                        page.defects.append(HubDefect(id: try id ?? identity(at: place), reason: error.message))
+                        if row != nil { damaged.append(place) }
+                        page.defects.append(
+                            HubDefect(
+                                id: try id ?? identity(at: place), reason: error.message,
+                                version: row.map { Self.version($0.integer(13), at: place) }))
                     }
                     return true
                 }
                 page.token = try self.token(at: page.more ? last : head)
                 return page
             }
+            try announce(damaged)
+            return page
         }
     }
 
     private static let changes = Query(
-        "SELECT \(Store.recordColumns), version FROM record WHERE change >= ? ORDER BY change")
+        "SELECT \(columns) FROM record WHERE change >= ? ORDER BY change")
 
     /// Visits the rows in the order of their places, until `body` says false. Instead of a row that is too large to be read
     /// it gets nil, and the others come all the same.
@@ -328,7 +338,7 @@ extension FileHub: Hub {
     }
 
     /// Which record a row is that cannot be read as a whole.
-    private func identity(at place: Int64) throws -> RecordID {
+    func identity(at place: Int64) throws -> RecordID {
         let query = try database.statement("SELECT zone, ifnull(name, local_id) FROM record WHERE change = ?")
             .bind(1, place)
         defer { query.reset() }
@@ -340,15 +350,23 @@ extension FileHub: Hub {
 
     public func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch {
         try busyIsTemporary {
-            try database.read {
+            var damaged: [Int64] = []
+            let answer = try database.read {
+                damaged = []
                 var answer = HubFetch(records: [], head: try token(at: try last()))
                 for id in ids where try share(of: id.zone)?.mayRead(caller) != false {
                     do { if let found = try record(id) { answer.records.append(found) } } catch let error as BackupError
                         where error.code == .damaged
-                    { answer.defects.append(HubDefect(id: id, reason: error.message)) }
+                    {
+                        let place = try place(of: id)
+                        if let place, !error.isTooLarge { damaged.append(place.change) }
+                        answer.defects.append(HubDefect(id: id, reason: error.message, version: place?.version))
+                    }
                 }
                 return answer
             }
+            try announce(damaged)
+            return answer
         }
     }
 

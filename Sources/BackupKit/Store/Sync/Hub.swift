@@ -134,8 +134,12 @@ public struct HubDefect: Sendable, Equatable {
     public var id: RecordID
     /// What is wrong, as the end of a sentence: "is not UTF-8".
     public var reason: String
+    /// The version that is damaged; nil where that is not known.
+    public var version: Int64?
 
-    public init(id: RecordID, reason: String) { (self.id, self.reason) = (id, reason) }
+    public init(id: RecordID, reason: String, version: Int64? = nil) {
+        (self.id, self.reason, self.version) = (id, reason, version)
+    }
 
     static func row(_ number: Int64) -> RecordID { RecordID(zone: "", name: "row \(number) of the hub") }
 }

@@ -1,6 +1,6 @@
 extension FileHub {
     private static let digest = SHA256Digest(
-        hex: "cfd8348808d1a1b28b93b90d5746be6a7e32c5b079a46f2023eadc99cafce33d")
+        hex: "4fec8bea07c74a3bb812039c64ddedf5ebeed41fb318314d5841c66ad8e7be09")
     private static let own = Result {
         let empty = try SQLite(":memory:", .create)
         try empty.execute(schema)

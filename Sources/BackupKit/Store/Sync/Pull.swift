@@ -10,7 +10,9 @@ extension Synchronizer {
             try askForOwnListings(before: page.records)
             try store.write {
                 let before = store.changeCounter
-                for defect in page.defects { try hold(defect.id, .damaged, "the hub's version \(defect.reason)") }
+                for defect in page.defects where try !sendAgain(defect) {
+                    try hold(defect.id, .damaged, "the hub's version \(defect.reason)")
+                }
                 for record in page.records { try keepTakenIn(by: record.record) }
                 for record in page.records { try apply(record) }
                 try buryListings(page.records)
@@ -24,6 +26,22 @@ extension Synchronizer {
             }
             if !page.more { return }
         }
+    }
+
+    /// Sends this device's record again where it is the very version that is damaged on the hub. Must run inside `write`.
+    private func sendAgain(_ defect: HubDefect) throws -> Bool {
+        guard let version = defect.version, defect.id.zone != Store.assetZone,
+            let stored = try store.ifSound({ try store.record(defect.id) }) ?? nil,
+            try store.hubVersion(stored.change) == version
+        else { return false }
+        try release(defect.id)
+        try store.rewrite(stored, as: stored.record)
+        result.findings.append(
+            Finding(
+                .recordDamaged, .warning, defect.id.description,
+                "the hub's version \(defect.reason), so this device has sent its own again",
+                remedy: "check the disk that the hub is on"))
+        return true
     }
 
     /// Another device has merged records into one of which this device keeps its own copy, so the merged version is not taken

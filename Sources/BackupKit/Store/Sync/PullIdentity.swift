@@ -67,8 +67,10 @@ extension Synchronizer {
     /// Another work has the id on the hub: this device's gets the id of its own work, the same on every device.
     private func giveWay(_ change: Int64, _ local: Record, to incoming: Record) throws {
         unseenListings = nil
-        let ids = try local.isDeleted ? [local.localID] : WorkID(local).ids(beside: incoming)
-        for id in ids where id != local.id.name {
+        let work = try local.isDeleted ? nil : WorkID(local)
+        var ids = try (work?.ids(beside: incoming) ?? [local.localID])[...]
+        while let id = ids.popFirst() {
+            if id == local.id.name { continue }
             var moved = local.identified(as: id)
             if local.isDeleted { try store.moveCopies(beside: local, to: moved) }
             guard let occupant = try store.record(moved.id) else {
@@ -77,6 +79,10 @@ extension Synchronizer {
                 return try store.reidentify(change, local, to: moved)
             }
             guard occupant.record.type == local.type, try WorkLineage.isOneRecord(occupant.record, moved) else {
+                // One work under two keys is two publications, here as in an import.
+                if let work, work.all.contains(id), try work.isListed(as: occupant.record) {
+                    ids = [work.listing, work.twin()]
+                }
                 continue
             }
             moved.localID = occupant.record.localID

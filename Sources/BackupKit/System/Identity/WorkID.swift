@@ -64,6 +64,13 @@ final class WorkID {
         return (isSame ? [listing] : ranked) + [twin()]
     }
 
+    /// Whether a living record is the same work under another key.
+    func isListed(as other: Record) throws -> Bool {
+        guard !other.isDeleted else { return false }
+        let other = try WorkIdentity(Fields.parse(other.fields))
+        return other.key != identity.key && other.verdict(identity) == .same
+    }
+
     static func legacy(key: String) -> String { DeterministicID.make(RecordType.publication, key) }
 
     /// All ids that an import may have made of what the entry says now, but for a further entry that is equal to it.

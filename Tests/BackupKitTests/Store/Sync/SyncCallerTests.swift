@@ -120,7 +120,8 @@ import Testing
             }
             #expect(refused[0]?.contains("files go to everybody") == true)
             try devices.hub.put(share("Item"), by: "bob")
-            try SQLite(devices.hubPath, .readWrite).execute("UPDATE record SET type = 'Share' WHERE zone = 'Assets'")
+            try SQLite(devices.hubPath, .readWrite).execute(
+                "DELETE FROM proof; UPDATE record SET type = 'Share' WHERE zone = 'Assets'")
             try devices.sync("bob", user: "bob")
             let result = try devices.sync("eve", user: "eve")
             #expect(result.held.isEmpty && result.assetsFetched == 1, "\(result)")

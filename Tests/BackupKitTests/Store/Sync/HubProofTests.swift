@@ -1,0 +1,69 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Any bit of a row of a hub may flip. No device takes what nobody wrote, and a device that has the record as it was sends it
+/// again.
+@Suite struct HubProofTests {
+    private static let columns = [
+        "zone", "name", "type", "local_id", "fields", "field_times", "created_at", "modified_at", "device_id",
+        "schema_version", "deleted_at", "version",
+    ]
+    /// Where one of these changes, nobody knows which record the row was.
+    private static let names = ["zone", "name", "local_id"]
+
+    /// Flips a bit of a value as a disk does. Returns whether there is such a value.
+    private func flip(_ column: String, at place: Int64, _ database: SQLite, _ random: inout SeededGenerator) throws
+        -> Bool
+    {
+        let row = try database.prepare("SELECT \(column), typeof(\(column)) FROM record WHERE change = \(place)")
+        guard try row.step() else { return false }
+        let new: String
+        switch row.text(1) {
+        case "integer": new = "\(row.integer(0) ^ 1 << Int64.random(in: 0..<40, using: &random))"
+        case "text":
+            var bytes = Array(row.bytes(0))
+            guard let index = bytes.indices.randomElement(using: &random) else { return false }
+            bytes[index] ^= 1 << Int.random(in: 0..<7, using: &random)
+            new = "CAST(x'\(bytes.map { String(Int($0) + 256, radix: 16).dropFirst() }.joined())' AS TEXT)"
+        default: return false
+        }
+        row.reset()
+        try database.execute("UPDATE record SET \(column) = \(new) WHERE change = \(place)")
+        return true
+    }
+
+    @Test(arguments: testSeeds(4), columns)
+    func whateverBitOfARowFlips_nobodyTakesIt_andItIsSentAgain(seed: UInt64, column: String) throws {
+        var random = SeededGenerator(seed: seed ^ UInt64(column.utf8.count))
+        for _ in 0..<(isTorture ? 20 : 3) {
+            countRounds()
+            // N is new, and C was away.
+            try withDevices("A", "B", "C", "N") { devices in
+                for number in 0..<5 { try devices.edit("A", "r\(number)", "{\"x\":\(number)}") }
+                for name in ["A", "B", "C", "B"] { try devices.sync(name) }
+                try devices.edit("B", "r1", "{\"x\":11}")
+                try devices.delete("A", "r2")
+                for name in ["B", "A", "B"] { try devices.sync(name) }
+                let (known, digest) = (try devices["A"].all(), try devices["A"].digest())
+                let database = try SQLite(devices.hubPath, .readWrite)
+                let places = try database.integer("SELECT max(change) FROM record")
+                let place = Int64.random(in: 1...places, using: &random)
+                guard try flip(column, at: place, database, &random) else { return }
+                let what = "seed \(seed), \(column) at \(place)"
+                var isNamed = false
+                for name in ["N", "C", "A", "B", "C", "N"] {
+                    isNamed = try devices.sync(name).needsAttention || isNamed
+                    for record in try devices[name].all() where !(name == "C" && record.id.name <= "r2") {
+                        #expect(known.contains { $0.isSame(as: record) }, "\(what): \(name) has \(record)")
+                    }
+                }
+                #expect(try devices["A"].digest() == digest && devices["B"].digest() == digest, "\(what)")
+                if Self.names.contains(column) { return #expect(isNamed, "\(what)") }
+                for name in ["N", "C"] { #expect(try devices[name].digest() == digest, "\(what): \(name)") }
+                for name in devices.names { #expect(try !devices.sync(name).needsAttention, "\(what): \(name)") }
+            }
+        }
+    }
+}
