@@ -41,6 +41,7 @@ struct ZipDirectory: Sendable {
 
     /// In the order in which they lie in the file.
     let entries: [Entry]
+    let shift: ZipShift?
 
     /// Throws `.damaged` when the file is torn, `.refused` when it is made to be read in two ways. Damage of one entry is
     /// that entry's.
@@ -49,9 +50,12 @@ struct ZipDirectory: Sendable {
         var fields = try ByteFields(file, at: end.directoryOffset, count: end.directorySize)
         var meter = LimitMeter(limits)
         var entries: [Entry] = []
+        var shift = end.shift
         for _ in 0..<end.count {
             try Interrupt.check()
-            let entry = try ZipRecords.centralEntry(&fields, file)
+            let place = end.directoryOffset + Int64(fields.position)
+            var entry = try ZipRecords.centralEntry(&fields, file)
+            try shift?.settle(&entry, listedAt: place, file)
             if entry.info.path != "." { try meter.admit(entry.info, isFolder: entry.isFolder) }
             entries.append(entry)
         }
@@ -60,24 +64,34 @@ struct ZipDirectory: Sendable {
         }
         try limits.checkRatio(unpacked: meter.totalBytes, packed: file.status().size, at: file.path)
         entries.sort { $0.offset < $1.offset }
-        try Self.checkLayout(&entries, file, directory: end.directoryOffset)
-        self.entries = entries
+        try Self.checkLayout(&entries, file, directory: end.directoryOffset, isShifted: shift != nil)
+        (self.entries, self.shift) = (entries, shift)
     }
 
     /// Entries must follow one another without overlap and without anything in between. One that is damaged has the room up
     /// to the next.
-    private static func checkLayout(_ entries: inout [Entry], _ file: FileHandle, directory: Int64) throws {
+    private static func checkLayout(
+        _ entries: inout [Entry], _ file: FileHandle, directory: Int64, isShifted: Bool
+    ) throws {
+        // Where bytes were put in or are missing, the entry in front has too much room, or too little.
+        func misfit(_ error: BackupError, of number: Int) throws {
+            guard isShifted, entries.indices.contains(number) else { throw error }
+            entries[number].damage = ZipShift.damage(of: entries[number].info.path)
+        }
         var expected: Int64 = 0
         for (number, entry) in entries.enumerated() {
             let overlap = BackupError(.refused, "lies over another entry of the zip", at: entry.info.path)
-            guard entry.offset >= expected else { throw overlap }
-            guard entry.offset == expected else {
-                throw BackupError(
-                    .refused, "\(entry.offset - expected) bytes before it belong to no entry of the zip",
-                    at: entry.info.path)
+            if entry.offset < expected { try misfit(overlap, of: number - 1) }
+            if entry.offset > expected {
+                let gap = "\(entry.offset - expected) bytes before it belong to no entry of the zip"
+                try misfit(BackupError(.refused, gap, at: entry.info.path), of: number - 1)
             }
             let limit = number + 1 < entries.count ? entries[number + 1].offset : directory
-            guard entry.offset + 30 + Int64(entry.name.count) + entry.packedSize <= limit else { throw overlap }
+            expected = limit
+            guard entry.offset + 30 + Int64(entry.name.count) + entry.packedSize <= limit else {
+                try misfit(overlap, of: number)
+                continue
+            }
             do {
                 let dataEnd = try ZipRecords.checkLocalHeader(of: entry, file) + entry.packedSize
                 guard dataEnd <= limit else { throw ZipRecords.contradiction(about: entry) }
@@ -85,12 +99,11 @@ struct ZipDirectory: Sendable {
                     try dataEnd + ZipRecords.descriptorLength(of: entry, file, at: dataEnd, room: limit - dataEnd)
             } catch let error as BackupError where error.code == .damaged {
                 entries[number].damage = error
-                expected = limit
             }
         }
-        guard expected == directory else {
-            throw BackupError(
-                .refused, "\(directory - expected) bytes before the zip directory belong to no entry", at: file.path)
+        if expected != directory {
+            let gap = "\(directory - expected) bytes before the zip directory belong to no entry"
+            try misfit(BackupError(.refused, gap, at: file.path), of: entries.count - 1)
         }
     }
 }
@@ -100,6 +113,7 @@ private struct ZipEnd {
     let count: Int64
     let directoryOffset: Int64
     let directorySize: Int64
+    let shift: ZipShift?
 
     private static let signature: UInt32 = 0x0605_4B50
     private static let size: Int64 = 22
@@ -114,7 +128,8 @@ private struct ZipEnd {
             let size = fields.number(UInt32.self), let offset = fields.number(UInt32.self)
         else { throw Self.torn(file) }
         var end = (count: Int64(count), offset: Int64(offset), size: Int64(size), position: position)
-        if let wide = try Self.zip64(file, before: position) {
+        let wide = try Self.zip64(file, before: position)
+        if let wide {
             let agrees =
                 (count == .max || Int64(count) == wide.count) && (size == .max || Int64(size) == wide.size)
                 && (offset == .max || Int64(offset) == wide.offset)
@@ -126,15 +141,17 @@ private struct ZipEnd {
             }
         }
         let (directoryEnd, overflow) = end.offset.addingReportingOverflow(end.size)
-        guard !overflow, directoryEnd == end.position else {
-            throw Self.refused(
-                "its directory is not where its end record says: something was put before or into it", file)
+        guard !overflow, directoryEnd == end.position || wide == nil, end.position >= end.size else {
+            throw ZipShift.damage(of: file)
         }
+        let start = end.position - end.size
+        let distance = start - end.offset
+        shift = distance == 0 ? nil : ZipShift(distance, directory: start, endRecord: end.position)
         // A directory entry is 46 bytes long at least.
         guard end.count <= end.size / 46, end.size <= Self.directoryMax else {
             throw Self.refused("its end record lists \(end.count) entries in \(end.size) bytes", file)
         }
-        (self.count, directoryOffset, directorySize) = (end.count, end.offset, end.size)
+        (self.count, directoryOffset, directorySize) = (end.count, start, end.size)
     }
 
     /// The end record must reach to the last byte of the file, and there must be one only.

@@ -10,7 +10,10 @@ struct ZipReader: CarrierReader {
         directory = try ZipDirectory(file, limits: limits)
     }
 
-    func list() -> [EntryInfo] { directory.entries.lazy.filter { !$0.isFolder }.map(\.info) }
+    func list() throws -> [EntryInfo] {
+        if directory.shift != nil { throw ZipShift.damage(of: file) }
+        return directory.entries.lazy.filter { !$0.isFolder }.map(\.info)
+    }
 
     func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let number = directory.entries.firstIndex { !$0.isFolder && $0.info.path.utf8.elementsEqual(path.utf8) }
@@ -38,7 +41,7 @@ struct ZipReader: CarrierReader {
                 try body(entry.info, LostZipBytes(cause: lost.cause))
             }
         }
-        return []
+        return directory.shift == nil ? [] : [ZipShift.damage(of: file).asFinding]
     }
 }
 
@@ -63,7 +66,7 @@ private final class ZipWalk {
     /// Steps over what is damaged by the headers of the directory.
     private static func unpacker(_ file: FileHandle, _ directory: ZipDirectory) throws -> ArchiveUnpacker {
         let damaged = directory.entries.filter { $0.damage != nil }
-        return try ArchiveUnpacker(file, .zip, patches: damaged.map(\.header))
+        return try ArchiveUnpacker(file, .zip, patches: damaged.map(\.header) + (directory.shift?.patches ?? []))
     }
 
     func entry(_ number: Int) throws -> ZipEntryBytes {

@@ -185,6 +185,36 @@ struct ZipBuilder {
         }
     }
 
+    /// A byte that is put into an entry, or lost from it, costs that entry.
+    @Test(arguments: [false, true]) func aByteTooManyOrTooFew_costsItsEntryOnly(isLost: Bool) throws {
+        try withScratch { folder in
+            let pieces = ["one.txt", "two.txt", "three.txt"].map { name in
+                Piece(path: name, bytes: (0..<60).map { UInt8(truncatingIfNeeded: $0 &* 41 &+ name.utf8.count) })
+            }
+            try writeCarrier("\(folder)/z", .zip, pieces)
+            let sound = try readFile("\(folder)/z")
+            func places(of signature: [UInt8]) -> [Int] {
+                sound.indices.dropLast(3).filter { sound[$0..<$0 + 4].elementsEqual(signature) }
+            }
+            let starts = places(of: [0x50, 0x4B, 3, 4])
+            let end = try #require(places(of: [0x50, 0x4B, 1, 2]).first)
+            #expect(starts.count == 3)
+            for place in 5..<end {
+                var bytes = sound
+                if isLost { bytes.remove(at: place) } else { bytes.insert(bytes[place] ^ 1, at: place) }
+                try writeFile("\(folder)/f", bytes)
+                let visited = try visitAll("\(folder)/f")
+                let hit = try #require(starts.lastIndex { isLost ? $0 <= place : $0 < place })
+                let due = pieces.filter { $0.path != pieces[hit].path }
+                #expect(!visited.isClean, "byte \(place)")
+                #expect(due.allSatisfy { visited.pieces[$0.path] == $0.bytes }, "byte \(place): \(visited)")
+                for piece in pieces {
+                    #expect([nil, piece.bytes].contains(visited.pieces[piece.path]), "byte \(place)")
+                }
+            }
+        }
+    }
+
     static let reported: [(String, [UInt8])] = [
         ("wrong checksum", zip(Entry("a", [1, 2]) { $0.crc = 5 }).bytes),
         ("too many counted", changed { $0.count = 3 }.bytes),
