@@ -21,6 +21,22 @@ private func entry(_ seconds: Int64, isOK: Bool = true) -> DrillEntry {
         return try log.history()
     }
 
+    /// The next drill says so, and is added.
+    @Test func whicheverBitOfTheOnlyLineFlips_itStaysALog() throws {
+        try withLog { log in
+            try log.append(entry(1))
+            let sound = try readFile(log.path)
+            for bit in 0..<(sound.count - 1) * 8 {
+                var bytes = sound
+                bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+                try writeFile(log.path, bytes)
+                do { try log.mustBeLog() } catch {
+                    Issue.record("bit \(bit): \(String(decoding: bytes, as: UTF8.self))")
+                }
+            }
+        }
+    }
+
     @Test func whatIsAppendedIsReadAgain_andTheChainHolds() throws {
         try withLog { log in
             #expect(try log.history() == DrillLog.History())

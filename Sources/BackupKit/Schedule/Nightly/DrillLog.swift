@@ -130,17 +130,29 @@ public struct DrillLog: Sendable {
         try mustBeLog(try readAll(try FileHandle.openForReading(path)))
     }
 
-    /// Most lines are records of drills. A crash may have cut off the only one.
+    /// Half of the lines at least are records of drills, whole or damaged. A crash may have cut off the only one.
     private func mustBeLog(_ bytes: [UInt8]) throws {
         let lines = DrillLog.lines(of: bytes[...])
         let records = lines.map { line in try? line.withUnsafeBytes { try JSON(parsing: $0) } }
         let isCut = records.count == 1 && records[0] == nil && bytes.last != 0x0A
         if isCut, zip(bytes, DrillLog.start).allSatisfy(==) { return }
-        guard records.count(where: { $0.flatMap(DrillEntry.init) != nil }) * 2 < lines.count else { return }
+        let count = zip(lines, records).count { line, record in
+            record.flatMap(DrillEntry.init) != nil || Self.wasRecord(line, record)
+        }
+        guard count * 2 < lines.count else { return }
         throw BackupError(
             .refused, "is no log of drills, so nothing was added to it", at: path,
-            remedy: "name a log of drills, or a file that is not there yet, with --log; a log that was damaged can be "
-                + "moved away, and the next drill begins a new one")
+            remedy:
+                "if it is a damaged log, move it away, and the next drill begins a new one; else name another file with "
+                + "'backup-tool drill --log'")
+    }
+
+    /// Whether a damaged line was a record, by two words of it. A flipped bit hits one at most, and where none is hit the line
+    /// has both.
+    private static func wasRecord(_ line: ArraySlice<UInt8>, _ json: JSON?) -> Bool {
+        let words = ["previous", "problems"]
+        if let json { return words.allSatisfy { json[$0] != nil } }
+        return words.contains { line.contains(Array("\"\($0)\":".utf8)) }
     }
 
     /// How each line begins.

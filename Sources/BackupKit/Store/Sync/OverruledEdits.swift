@@ -203,6 +203,23 @@ extension Synchronizer {
                 remedy: TypedCommand.quoted("store delete", [id]) + " deletes both"))
     }
 
+    /// A work that a file has under another key by now was deleted under the old one: it stays, and that is said.
+    func reportHeirs() throws {
+        let heirs = deletedTwice.isEmpty ? [] : try store.decidedRecords(type: RecordType.publication)
+        for (first, last) in deletedTwice {
+            for heir in heirs where heir.id != first.id && !heir.isLocalOnly {
+                let times = [first.id.name, first.localID].compactMap { heir.succeeded($0) }
+                guard let time = times.max(), first.modifiedAt <= time, time < last.modifiedAt else { continue }
+                let id = heir.id.description
+                result.findings.append(
+                    Finding(
+                        .protected, .warning, id,
+                        "stays, though a device that had not heard of it has deleted \(first.id), which is this one now",
+                        remedy: TypedCommand.quoted("store delete", [id]) + " deletes it"))
+            }
+        }
+    }
+
     func reportOverruled() {
         for overruled in overruled {
             let id = overruled.edit.id.description

@@ -255,6 +255,12 @@ extension Synchronizer {
     ) throws {
         let local = try store.record(change: row.change)
         if try keepEdit(of: local, row, incoming) || putOff(incoming, meeting: local) { return }
+        if local.isDeleted, record.isDeleted, record.type == RecordType.publication,
+            local.modifiedAt != record.modifiedAt
+        {
+            deletedTwice.append(
+                local.modifiedAt < record.modifiedAt ? (first: local, last: record) : (first: record, last: local))
+        }
         let base = try store.ancestor(record.id)
         let row = row.without(base)
         // A purge also removes what the store knew of the hub's version.

@@ -112,6 +112,8 @@ public final class Synchronizer {
     var isDecidingPutOff = false
     /// Records whose state on the hub was damaged, and which this sync has compared with the hub's.
     var unknownStates: Set<RecordID> = []
+    /// Publications that two devices have deleted, each without the other: the earlier delete and the later one.
+    var deletedTwice: [(first: Record, last: Record)] = []
     /// What this sync has put into quarantine.
     var overruled: [Overruled] = []
     /// What the undo history has, once somebody has asked.
@@ -172,6 +174,7 @@ public final class Synchronizer {
         reportClock()
         reportUnknownStates()
         reportOverruled()
+        try reportHeirs()
         result.held = try store.held()
         try store.forgetAwaitedFiles()
         return result
