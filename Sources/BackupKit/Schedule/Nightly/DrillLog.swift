@@ -144,7 +144,7 @@ public struct DrillLog: Sendable {
             .refused, "is no log of drills, so nothing was added to it", at: path,
             remedy:
                 "if it is a damaged log, move it away, and the next drill begins a new one; else name another file with "
-                + "'backup-tool drill --log'")
+                + "'backup-tool drill --log FILE'")
     }
 
     /// Whether a damaged line was a record, by two words of it. A flipped bit hits one at most, and where none is hit the line

@@ -78,7 +78,7 @@ extension Store {
         let digest: SHA256Digest?
         let modifiedNanoseconds: Int64
         /// What both sides had last.
-        let base: String?
+        var base: String?
         let isWanted: Bool
         /// Wanted, and no version of what both sides had: somebody has used the path for another file.
         var isStranger = false

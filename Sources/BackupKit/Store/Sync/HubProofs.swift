@@ -6,7 +6,7 @@ extension FileHub {
     static let proofTable = """
         -- What each row was when it was written, by its place: a hash, or NULL where that is not known. A damaged row is
         -- announced once, by a new place.
-        CREATE TABLE proof (change INTEGER PRIMARY KEY, hash INTEGER, is_announced INTEGER NOT NULL) STRICT;
+        CREATE TABLE IF NOT EXISTS proof (change INTEGER PRIMARY KEY, hash INTEGER, is_announced INTEGER NOT NULL) STRICT;
         """
 
     /// Of a row, and what vouches for it.

@@ -30,17 +30,30 @@ extension Synchronizer {
 
     /// Sends this device's record again where it is the very version that is damaged on the hub. Must run inside `write`.
     private func sendAgain(_ defect: HubDefect) throws -> Bool {
-        guard let version = defect.version, defect.id.zone != Store.assetZone,
-            let stored = try store.ifSound({ try store.record(defect.id) }) ?? nil,
-            try store.hubVersion(stored.change) == version
-        else { return false }
+        guard let version = defect.version, try willSend(defect.id, knownAs: version) else { return false }
         try release(defect.id)
-        try store.rewrite(stored, as: stored.record)
         result.findings.append(
             Finding(
                 .recordDamaged, .warning, defect.id.description,
                 "the hub's version \(defect.reason), so this device has sent its own again",
                 remedy: "check the disk that the hub is on"))
+        return true
+    }
+
+    /// Puts a record or a file on the way to the hub where the hub has this very version of it.
+    private func willSend(_ id: RecordID, knownAs version: Int64) throws -> Bool {
+        if id.zone == Store.assetZone {
+            guard var known = try store.hubAsset(id.name), known.version == version, !known.isWanted, known.base != nil
+            else { return false }
+            known.base = nil
+            try store.setHubAsset(known)
+            _ = store.nextChange()
+            return true
+        }
+        guard let stored = try store.ifSound({ try store.record(id) }) ?? nil,
+            try store.hubVersion(stored.change) == version
+        else { return false }
+        try store.rewrite(stored, as: stored.record)
         return true
     }
 

@@ -66,4 +66,25 @@ import Testing
             }
         }
     }
+
+    @Test(arguments: ["fields", "modified_at", "version"])
+    func theRowOfAFile_isSentAgain(column: String) throws {
+        var random = SeededGenerator(seed: testSeed())
+        try withDevices("A", "B", "N") { devices in
+            _ = try devices["A"].batch(kind: "import", source: "test") {
+                try place("Attachments/a.pdf", "bytes", in: devices["A"])
+                return ((), summary: "")
+            }
+            for name in ["A", "B"] { try devices.sync(name) }
+            let database = try SQLite(devices.hubPath, .readWrite)
+            #expect(try flip(column, at: 1, database, &random))
+            let told = try ["N", "A", "N", "B", "A"].map { try devices.sync($0).needsAttention }
+            #expect(told == [column != "version", column != "version", false, false, false])
+            for name in devices.names {
+                let asset = try #require(try devices[name].asset("Attachments/a.pdf"))
+                #expect(
+                    try String(decoding: readFile(devices[name].openPlace(of: asset).path), as: UTF8.self) == "bytes")
+            }
+        }
+    }
 }
