@@ -135,7 +135,7 @@ extension FileHub: Hub {
         return Int64(hash >> 17)
     }
 
-    private func place(of id: RecordID) throws -> (change: Int64, version: Int64)? {
+    func place(of id: RecordID) throws -> (change: Int64, version: Int64)? {
         // A row whose name is too large to be read is not this one.
         do {
             return try find(id, Self.place) { ($0.integer(0), Self.version($0.integer(1), at: $0.integer(0))) }
@@ -268,7 +268,7 @@ extension FileHub: Hub {
                 damaged = []
                 let head = try last()
                 let start = try token.map { try position(of: $0) }
-                var readable: [String: Bool] = [:]
+                var shares: [String: Share?] = [:]
                 var page = HubPage(records: [], token: "", more: false)
                 var (last, bytes) = (start ?? 0, 0)
                 try forEachRow(Self.changes, from: start.map { $0 + 1 } ?? .min) { place, row in
@@ -279,9 +279,15 @@ extension FileHub: Hub {
                     last = max(last, place)
                     let id = try row == nil ? identity(at: place) : nil
                     let zone = id?.zone ?? row?.text(1) ?? ""
-                    let mayRead = try readable[zone] ?? (try share(of: zone)?.mayRead(caller) ?? true)
-                    readable[zone] = mayRead
-                    guard mayRead else { return true }
+                    let share = try shares[zone] ?? share(of: zone)
+                    shares[zone] = .some(share)
+                    guard share?.mayRead(caller) ?? true else {
+                        if share == Self.unreadable, let defect = try defectOfShare(in: zone, at: place) {
+                            damaged.append(place)
+                            page.defects.append(defect)
+                        }
+                        return true
+                    }
                     bytes += (row?.bytes(5).count ?? 0) + 200
                     do {
                         guard let row else { throw BackupError(.damaged, "is too large to be read") }
@@ -368,28 +374,6 @@ extension FileHub: Hub {
             try announce(damaged)
             return answer
         }
-    }
-
-    /// A token names a place in the order of changes and the push that it lies in: a hub that was brought back from a
-    /// backup gives the numbers out again, but to other pushes.
-    private func token(at place: Int64) throws -> String { "\(id):\(place):\(try mark(at: place) ?? "")" }
-
-    private func mark(at place: Int64) throws -> String? {
-        guard place > 0 else { return "0" }
-        let query = try database.statement("SELECT substr(id, 1, 8) FROM push WHERE last >= ? ORDER BY last LIMIT 1")
-            .bind(1, place)
-        defer { query.reset() }
-        return try query.step() ? query.text(0) : nil
-    }
-
-    private func position(of token: String) throws -> Int64 {
-        // A push may be called whatever its device liked.
-        let parts = token.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
-            .map { String(Substring($0)) }
-        guard parts.count == 3, parts[0] == id, let place = Int64(parts[1]), place >= 0,
-            place < HubRecord.versions.upperBound, try parts[2] == mark(at: place) ?? ""
-        else { throw HubError.tokenUnknown }
-        return place
     }
 }
 

@@ -64,6 +64,15 @@ extension FileHub {
         }
     }
 
+    /// The row of a share that cannot be read, which closes its zone to everybody: who it was for cannot be told, so everybody
+    /// hears of it.
+    func defectOfShare(in zone: String, at place: Int64) throws -> HubDefect? {
+        let id = Share.id(of: zone)
+        guard try identity(at: place) == id else { return nil }
+        return HubDefect(
+            id: id, reason: "of the zone's share cannot be read", version: try self.place(of: id)?.version)
+    }
+
     private func isAnnounced(_ place: Int64) throws -> Bool {
         try database.integer("SELECT count(*) FROM proof WHERE change = \(place) AND is_announced = 1") > 0
     }

@@ -87,4 +87,23 @@ import Testing
             }
         }
     }
+
+    /// Such a share closes its zone to everybody.
+    @Test func aShare_isNamed_andSentAgain() throws {
+        var random = SeededGenerator(seed: testSeed())
+        try withDevices("A", "N") { devices in
+            try devices.edit("A", "s", "{}", zone: "Shared")
+            try devices["A"].share("Shared", with: "ben", .read, owner: "ann")
+            try devices.edit("A", "r", "{}")
+            try devices.sync("A", user: "ann")
+            let database = try SQLite(devices.hubPath, .readWrite)
+            let place = try database.integer("SELECT change FROM record WHERE type = 'Share'")
+            #expect(try flip("fields", at: place, database, &random))
+            let told = try [("N", "ben"), ("A", "ann"), ("N", "ben"), ("A", "ann")].map {
+                try devices.sync($0, user: $1).needsAttention
+            }
+            #expect(told == [true, true, false, false])
+            #expect(try devices["N"].digest() == devices["A"].digest() && devices["N"].all().count == 3)
+        }
+    }
 }
