@@ -5,14 +5,15 @@ extension BibliographyIntake {
     func isOfDeleted(
         _ work: WorkID, besides match: Match, _ record: Record, _ state: inout FileState
     ) throws -> Bool {
-        guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
+        guard bibTeX(match.fields) != work.fields else { return false }
         let knowsFile = !state.saidBefore.isEmpty
         if knowsFile && hasHeld(match.localID, state) && distance(to: match, work.fields, state) == 0 { return false }
         if try isNearerToDeleted(work, than: match, &state) { return true }
         let merged = mergedInto[match.localID] ?? []
         func isDead(_ id: String) throws -> Bool {
             if isFree(id) || merged.contains(id) { return false }
-            let time = try dated(record, as: id, state).modifiedAt
+            // An edit brings it back, and is none of the living one for that.
+            let time = intake.isEdit ? .distantPast : try dated(record, as: id, state).modifiedAt
             return try deleted(id).contains { $0.modifiedAt >= time && !merged.contains($0.id.name) }
         }
         if try isDead(work.twin()) { return true }

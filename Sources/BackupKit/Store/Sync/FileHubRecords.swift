@@ -73,7 +73,7 @@ extension FileHub: Hub {
                 refused[index] = reason
             } else {
                 if item.base != nil { try listPlace(of: item.record.id) }
-                let known = try place(of: item.record.id)?.version
+                let known = try place(replacedBy: item)?.version
                 if known == item.base { continue }
                 do {
                     // A hub never forgets a record, so the base is of another history.
@@ -95,7 +95,7 @@ extension FileHub: Hub {
         for item in push.items {
             last += 1
             if Share.isShare(item.record), try opens(item.record) { opened.append(item.record.id.zone) }
-            let known = item.base == nil ? nil : try place(of: item.record.id)
+            let known = item.base == nil ? nil : try place(replacedBy: item)
             let statement = try database.statement(known == nil ? Self.insert : Self.update)
             Store.bind(item.record, change: last, to: statement)
             if let known { statement.bind(15, known.change) }
@@ -152,7 +152,14 @@ extension FileHub: Hub {
         let numbers = [0, 7, 8, 10, 11].allSatisfy(row.isInteger) && (row.isNull(12) || row.isInteger(12))
         guard numbers else { throw BackupError(.damaged, "has no number where one belongs") }
         guard let version = soundVersion(row) else { throw BackupError(.damaged, "is not as it was written") }
-        return HubRecord(try Store.storedRecord(row).record, version: version)
+        let record = try Store.storedRecord(row).record
+        // Where nothing vouches for a row, it is the hub that has to see damage: other devices hear of it then.
+        if row.isNull(14), !record.isDeleted {
+            do { try Fields.check(record.fields) } catch let error as BackupError {
+                throw BackupError(.damaged, error.message)
+            }
+        }
+        return HubRecord(record, version: version)
     }
 
     private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {
@@ -167,6 +174,16 @@ extension FileHub: Hub {
             }
         }
         return nil
+    }
+
+    /// Whether `body` is true of one of the places that the tables of keys name for a record.
+    func forEachPlace(of id: RecordID, _ body: (Int64) throws -> Bool) throws -> Bool {
+        for places in Self.placesOfKey {
+            let places = try database.statement(places).bind(1, Self.key(id))
+            defer { places.reset() }
+            while try places.step() { if try body(places.integer(0)) { return true } }
+        }
+        return false
     }
 
     func notePlace(of id: RecordID, _ change: Int64) throws {
@@ -185,7 +202,7 @@ extension FileHub: Hub {
         if let found { try notePlace(of: id, found) }
     }
 
-    private static let insertPlace = Query("INSERT INTO recent VALUES (?, ?)")
+    private static let insertPlace = Query("INSERT OR IGNORE INTO recent VALUES (?, ?)")
 
     /// Brings the keys that have gathered to where they stay, in their order, and drops those of what has moved on.
     private func settlePlaces() throws {
@@ -200,70 +217,14 @@ extension FileHub: Hub {
             """)
     }
 
-    // MARK: Shares
-
-    /// A zone whose share cannot be read is closed to everybody.
-    private func share(of zone: String) throws -> Share? {
-        guard zone != Store.assetZone else { return nil }
-        do {
-            guard let found = try record(Share.id(of: zone))?.record, Share.isShare(found), !found.isDeleted else {
-                return nil
-            }
-            return try Share(fields: found.fields)
-        } catch let error as BackupError where error.code == .damaged { return Self.unreadable }
-    }
-
-    /// No caller has this name.
-    private static let unreadable = Share(owner: "\0")
-
-    private func refusal(of record: Record, _ share: Share?, _ caller: String?) throws -> String? {
-        if Share.isShare(record) {
-            guard !Share.isOfFiles(record) || record.isDeleted else {
-                return "files go to everybody who uses the hub, so their zone is not shared"
-            }
-            let new = record.isDeleted ? nil : try? Share(fields: record.fields)
-            if new == nil, !record.isDeleted { return "is a share that cannot be read" }
-            // Whoever owns the new share may put it in the place of one that cannot be read.
-            let known = share == Self.unreadable ? nil : share?.owner
-            let owner = known ?? (new?.owner ?? caller)
-            return owner == caller ? nil : "only the owner of the zone may share it"
-        }
-        guard let share, !share.mayWrite(caller) else { return nil }
-        if share == Self.unreadable { return "the hub's share of its zone cannot be read" }
-        return "\(caller.map { "'\($0)'" } ?? "who gives no name") may not write to the zone of '\(share.owner)'"
-    }
-
-    /// Whether a share, as it is about to be, lets somebody in who could not read the zone before.
-    private func opens(_ record: Record) throws -> Bool {
-        guard let before = try share(of: record.id.zone) else { return false }
-        guard !record.isDeleted else { return true }
-        let after = try Share(fields: record.fields)
-        return !before.mayRead(after.owner) || after.participants.keys.contains { !before.mayRead($0) }
-    }
-
-    /// Puts a zone's records behind every token that was given out.
-    private func bringForward(_ zone: String, after start: Int64) throws -> Int64 {
-        var places: [(change: Int64, name: String)] = []
-        try forEachRow(Self.names) { place, row in
-            if let row, row.equals(1, zone) { places.append((place, row.text(2))) }
-            return true
-        }
-        var last = start
-        for (change, name) in places {
-            last += 1
-            try move(change, of: RecordID(zone: zone, name: name), to: last)
-        }
-        return last
-    }
-
-    private static let names = Query(
-        "SELECT change, zone, ifnull(name, local_id) FROM record WHERE change >= ? ORDER BY change")
-
     // MARK: Reading
+
+    static let names = Query(
+        "SELECT change, zone, ifnull(name, local_id) FROM record WHERE change >= ? ORDER BY change")
 
     public func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         try busyIsTemporary {
-            var damaged: [Int64] = []
+            var (damaged, orphans): ([Int64], [Int64]) = ([], [])
             let page = try database.read {
                 damaged = []
                 let head = try last()
@@ -282,7 +243,7 @@ extension FileHub: Hub {
                     let share = try shares[zone] ?? share(of: zone)
                     shares[zone] = .some(share)
                     guard share?.mayRead(caller) ?? true else {
-                        if share == Self.unreadable, let defect = try defectOfShare(in: zone, at: place) {
+                        if share == Self.unreadable, let row, let defect = try defectOfShare(in: zone, row) {
                             damaged.append(place)
                             page.defects.append(defect)
                         }
@@ -303,10 +264,11 @@ extension FileHub: Hub {
                     return true
                 }
                 page.token = try self.token(at: page.more ? last : head)
+                orphans = try self.orphans(from: start.map { $0 + 1 } ?? 1, through: page.more ? last : .max)
                 return page
             }
             try announce(damaged)
-            return page
+            return try findStrayed(orphans) ? changes(after: token, limit: limit, for: caller) : page
         }
     }
 
@@ -315,7 +277,7 @@ extension FileHub: Hub {
 
     /// Visits the rows in the order of their places, until `body` says false. Instead of a row that is too large to be read
     /// it gets nil, and the others come all the same.
-    private func forEachRow(
+    func forEachRow(
         _ query: Query, from first: Int64 = .min, _ body: (_ place: Int64, Statement?) throws -> Bool
     ) throws {
         var next = first
@@ -360,7 +322,14 @@ extension FileHub: Hub {
             let answer = try database.read {
                 damaged = []
                 var answer = HubFetch(records: [], head: try token(at: try last()))
-                for id in ids where try share(of: id.zone)?.mayRead(caller) != false {
+                for id in ids {
+                    let share = try share(of: id.zone)
+                    guard share?.mayRead(caller) ?? true else {
+                        if share == Self.unreadable, id == Share.id(of: id.zone) {
+                            answer.defects.append(HubDefect(id: id, reason: Self.shareUnreadable))
+                        }
+                        continue
+                    }
                     do { if let found = try record(id) { answer.records.append(found) } } catch let error as BackupError
                         where error.code == .damaged
                     {

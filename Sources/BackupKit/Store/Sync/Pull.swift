@@ -11,7 +11,8 @@ extension Synchronizer {
             try store.write {
                 let before = store.changeCounter
                 for defect in page.defects where try !sendAgain(defect) {
-                    try hold(defect.id, .damaged, "the hub's version \(defect.reason)")
+                    try hold(
+                        defect.id, .damaged, "the hub's version \(defect.reason)", size: defect.isFoundByName ? 1 : 0)
                 }
                 for record in page.records { try keepTakenIn(by: record.record) }
                 for record in page.records { try apply(record) }
@@ -30,31 +31,32 @@ extension Synchronizer {
 
     /// Sends this device's record again where it is the very version that is damaged on the hub. Must run inside `write`.
     private func sendAgain(_ defect: HubDefect) throws -> Bool {
-        guard let version = defect.version, try willSend(defect.id, knownAs: version) else { return false }
-        try release(defect.id)
+        guard let version = defect.version, let sent = try willSend(defect.id, knownAs: version) else { return false }
+        for id in [defect.id, sent] { try release(id) }
         result.findings.append(
             Finding(
-                .recordDamaged, .warning, defect.id.description,
+                .recordDamaged, .warning, sent.description,
                 "the hub's version \(defect.reason), so this device has sent its own again",
                 remedy: "check the disk that the hub is on"))
         return true
     }
 
     /// Puts a record or a file on the way to the hub where the hub has this very version of it.
-    private func willSend(_ id: RecordID, knownAs version: Int64) throws -> Bool {
+    private func willSend(_ id: RecordID, knownAs version: Int64) throws -> RecordID? {
         if id.zone == Store.assetZone {
             guard var known = try store.hubAsset(id.name), known.version == version, !known.isWanted, known.base != nil
-            else { return false }
+            else { return nil }
             known.base = nil
             try store.setHubAsset(known)
             _ = store.nextChange()
-            return true
+            return id
         }
-        guard let stored = try store.ifSound({ try store.record(id) }) ?? nil,
-            try store.hubVersion(stored.change) == version
-        else { return false }
+        // Which record it was may be what is damaged: then the version tells.
+        let named = try store.ifSound { try store.record(id) } ?? nil
+        let isNamed = try named.map { try store.hubVersion($0.change) == version } ?? false
+        guard let stored = try isNamed ? named : store.record(ofHubVersion: version) else { return nil }
         try store.rewrite(stored, as: stored.record)
-        return true
+        return stored.record.id
     }
 
     /// Another device has merged records into one of which this device keeps its own copy, so the merged version is not taken
@@ -344,13 +346,15 @@ extension Synchronizer {
             let answer = try ask { try hub.fetch(group.map(\.id), for: link.user) }
             try makeWay(for: answer.records)
             try askForOwnListings(before: answer.records)
+            let found = Set(answer.records.map(\.record.id) + answer.defects.map(\.id))
             try store.write {
                 for held in group {
                     switch held.kind {
                     // What was passed over on the way to the hub has to go there now.
                     case .broken: try retry(held.id)
                     case .local: try release(held.id)
-                    // It stays held unless it comes whole: a row with a broken name is not found by it.
+                    // It stays held as long as the hub has it like that.
+                    case .damaged where held.size == 1 && !found.contains(held.id): try release(held.id)
                     default: break
                     }
                 }

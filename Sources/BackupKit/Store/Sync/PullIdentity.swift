@@ -317,6 +317,18 @@ extension Store {
         return try query.step() ? query.optionalInteger(0) : nil
     }
 
+    /// The record that is on the hub with that version and was not changed here since; looks at every row.
+    func record(ofHubVersion version: Int64) throws -> StoredRecord? {
+        let query = try database.prepare(
+            "SELECT change FROM record WHERE hub_version = ? AND clean_at = change AND \(HubSeal.isSound)"
+        )
+        .bind(1, version)
+        guard try query.step() else { return nil }
+        let change = query.integer(0)
+        guard try !query.step() else { return nil }
+        return try ifSound { StoredRecord(change: change, record: try record(change: change)) }
+    }
+
     func hasDeletedPublications() throws -> Bool {
         try database.integer(
             """
