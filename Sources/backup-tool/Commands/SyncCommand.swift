@@ -84,7 +84,10 @@ extension Invocation {
                     return Finding(.skipped, .warning, id, "cannot be fetched: \(held.reason)", remedy: remedy)
                 }
                 guard held.kind == .local else {
-                    return Finding(.skipped, .warning, id, "stays on this device: \(held.reason)")
+                    let isDamaged = held.kind == .permission && held.size == 0
+                    return Finding(
+                        .skipped, .warning, id, "stays on this device: \(held.reason)",
+                        remedy: isDamaged ? "sync the device that wrote that version: it sends it again" : nil)
                 }
                 return Finding(
                     .notAskedFor, .note, id, "the version of other devices is not fetched: \(held.reason)",

@@ -42,13 +42,24 @@ final class BibliographyFollowers {
 
     /// The publication that an entry is now; nil where it is gone, or where that is not certain.
     func follower(of gone: Gone) throws -> Follower? {
-        let same = gone.work.marks.flatMap { byMark[$0] ?? [] }.filter { gone.work.verdict($0.work) == .same }
+        let same = gone.work.marks.flatMap { byMark[$0] ?? [] }.filter {
+            gone.work.verdict($0.work) == .same && !areBeside(gone, $0)
+        }
         if let best = same.max(by: { precedes($0, $1, gone) }) { return best }
         let found = corrections(of: gone)
         guard found.count == 1, let next = found.first, try !isOtherByFiles(next, gone) else { return nil }
         let rivals = (goneByKey[gone.work.key] ?? []).filter { $0.stored.record.id != gone.stored.record.id }
         let isClaimedTwice = rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } }
         return isClaimedTwice || hasRival(next, for: gone) ? nil : next
+    }
+
+    /// Whether the file has held both beside each other, and nothing but a guess says that they are one work: they are two
+    /// entries, and what somebody wrote into one belongs to no other.
+    private func areBeside(_ gone: Gone, _ follower: Follower) -> Bool {
+        guard gone.wasHeld, follower.wasHeld else { return false }
+        let (mine, other) = (gone.work, follower.work)
+        return mine.key == other.key || mine.place != other.place || mine.volume != other.volume
+            || mine.identifierCount != other.identifierCount
     }
 
     /// Whether a file of the entry that is gone belongs to another entry of its key, and none of them to this one.

@@ -59,7 +59,7 @@ extension Synchronizer {
         for pending in try store.forTheHub(waiting) {
             if try open.covers(pending.path) {
                 let id = RecordID(zone: Store.assetZone, name: pending.path)
-                try store.write { try hold(id, .permission, Self.lacksShare) }
+                try store.write { try hold(id, .permission, Self.lacksShare, size: 1) }
                 continue
             }
             if let asset = pending.asset {
@@ -216,7 +216,7 @@ extension Synchronizer {
                 try makeWay(for: conflicts)
                 try store.write {
                     for (index, reason) in refused where left.indices.contains(index) {
-                        try hold(items[index].record.id, .permission, reason)
+                        try hold(items[index].record.id, .permission, reason, size: 1)
                     }
                     for conflict in conflicts { try apply(conflict) }
                     try hear(of: head)

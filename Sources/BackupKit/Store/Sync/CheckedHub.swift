@@ -52,7 +52,7 @@ final class CheckedHub {
             }
             for defect in defects {
                 guard let index = push.items.firstIndex(where: { $0.record.id == defect.id }) else { continue }
-                refused[index] = "the hub's version of it \(defect.reason)"
+                refused[index] = HubDefect.ofIt + defect.reason
             }
             return .rejected(conflicts: sound, refused: refused, head: head)
         }

@@ -80,7 +80,7 @@ extension FileHub: Hub {
                     guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
                     if current.version != item.base { conflicts.append(current) }
                 } catch let error as BackupError where error.code == .damaged {
-                    refused[index] = "the hub's version of it \(error.message)"
+                    refused[index] = HubDefect.ofIt + error.message
                 }
             }
         }

@@ -141,6 +141,9 @@ public struct HubDefect: Sendable, Equatable {
         (self.id, self.reason, self.version) = (id, reason, version)
     }
 
+    /// How the reason begins why a record stays here whose version on the hub is damaged.
+    static let ofIt = "the hub's version of it "
+
     /// Whether the hub itself has found it: then it knows the row by that name, also where the name is what is damaged.
     var isFoundByName: Bool { version != nil && ![id.zone, id.name].contains { $0.isEmpty || $0.utf8.contains(0) } }
 

@@ -105,7 +105,9 @@ extension Synchronizer {
                     try release(row.record.id)
                     continue
                 }
-                try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
+                // It goes when somebody has sent that version again.
+                let isDamaged = reason.hasPrefix(HubDefect.ofIt)
+                try hold(row.record.id, .permission, reason, size: isDamaged ? 0 : row.record.hubBytes)
             }
             for conflict in conflicts { try apply(conflict) }
             try decidePutOff()

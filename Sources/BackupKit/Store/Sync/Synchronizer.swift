@@ -257,7 +257,7 @@ public final class Synchronizer {
         let limits = identity.limits
         try retry {
             switch $0.kind {
-            case .permission: otherUser
+            case .permission: otherUser || $0.size == 0
             case .size: $0.size <= ($0.id.zone == Store.assetZone ? Int(limits.assetBytes) : limits.recordBytes)
             case .missing: try isBack($0.id)
             case .local, .damaged, .newer, .broken: false

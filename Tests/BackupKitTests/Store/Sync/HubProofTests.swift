@@ -110,4 +110,24 @@ import Testing
             #expect(try devices["N"].digest() == devices["A"].digest() && here.count == 3, "\(here) \(all)")
         }
     }
+
+    /// Whoever changes or deletes a record while its row is damaged waits until that is sent again.
+    @Test(arguments: [true, false], [["C", "A", "C"], ["A", "C", "A"]])
+    func whatIsWrittenMeanwhile_isNotLost(isDelete: Bool, order: [String]) throws {
+        var random = SeededGenerator(seed: testSeed())
+        try withDevices("A", "C") { devices in
+            try devices.edit("A", "r", "{\"x\":1}")
+            for name in ["A", "C"] { try devices.sync(name) }
+            try devices.edit("A", "r", "{\"x\":2}")
+            try devices.sync("A")
+            let database = try SQLite(devices.hubPath, .readWrite)
+            #expect(try flip("fields", at: database.integer("SELECT max(change) FROM record"), database, &random))
+            try isDelete ? devices.delete("C", "r") : devices.edit("C", "r", "{\"x\":1,\"y\":1}")
+            for name in order + order { try devices.sync(name) }
+            for name in devices.names { #expect(try !devices.sync(name).needsAttention, "\(name)") }
+            #expect(try devices["A"].sharedDigest() == devices["C"].sharedDigest())
+            #expect(try devices["A"].all().contains { $0.id.name == "r" })
+            if isDelete { #expect(try devices.shown("A", "r") == nil) }
+        }
+    }
 }
