@@ -106,6 +106,12 @@ extension Store {
         return try query.step() ? Self.hubAsset(query) : nil
     }
 
+    func hubAsset(ofVersion version: Int64) throws -> HubAsset? {
+        let query = try database.prepare("SELECT \(Self.hubAssetColumns) FROM asset_sync WHERE version = ?").bind(
+            1, version)
+        return try query.step() ? Self.hubAsset(query) : nil
+    }
+
     func wantedAssets() throws -> [HubAsset] {
         let query = try database.prepare("SELECT \(Self.hubAssetColumns) FROM asset_sync WHERE wanted ORDER BY path")
         var found: [HubAsset] = []

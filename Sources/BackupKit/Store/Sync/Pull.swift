@@ -43,20 +43,18 @@ extension Synchronizer {
 
     /// Puts a record or a file on the way to the hub where the hub has this very version of it.
     private func willSend(_ id: RecordID, knownAs version: Int64) throws -> RecordID? {
-        if id.zone == Store.assetZone {
-            guard var known = try store.hubAsset(id.name), known.version == version, !known.isWanted, known.base != nil
-            else { return nil }
-            known.base = nil
-            try store.setHubAsset(known)
-            _ = store.nextChange()
-            return id
-        }
         // Which record it was may be what is damaged: then the version tells.
         let named = try store.ifSound { try store.record(id) } ?? nil
         let isNamed = try named.map { try store.hubVersion($0.change) == version } ?? false
-        guard let stored = try isNamed ? named : store.record(ofHubVersion: version) else { return nil }
-        try store.rewrite(stored, as: stored.record)
-        return stored.record.id
+        if let stored = try isNamed ? named : store.record(ofHubVersion: version) {
+            try store.rewrite(stored, as: stored.record)
+            return stored.record.id
+        }
+        guard var asset = try store.hubAsset(ofVersion: version), !asset.isWanted, asset.base != nil else { return nil }
+        asset.base = nil
+        try store.setHubAsset(asset)
+        _ = store.nextChange()
+        return RecordID(zone: Store.assetZone, name: asset.path)
     }
 
     /// Another device has merged records into one of which this device keeps its own copy, so the merged version is not taken

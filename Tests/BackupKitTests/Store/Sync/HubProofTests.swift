@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["fields", "modified_at", "version"])
+    @Test(arguments: ["zone", "local_id", "fields", "modified_at", "version"])
     func theRowOfAFile_isSentAgain(column: String) throws {
         var random = SeededGenerator(seed: testSeed())
         try withDevices("A", "B", "N") { devices in
