@@ -265,3 +265,26 @@ func aZipThatIsCutOff_givesBackWhatLiesInFrontOfTheCut(hasRecords: Bool) throws 
         #expect(missing.isEmpty, "\(entry): \(missing)")
     }
 }
+
+/// What `show` prints of an archive that only a checksum at its end vouches for is right, or the exit code is not 0.
+@Test(arguments: ["tar.gz", "tar.xz", "tar.zst", "zip"])
+func whatIsShownOfADamagedArchive_isRightOrNamed(format: String) throws {
+    let bench = try Workbench()
+    try bench.shell("mkdir a && for i in 1 2 3; do head -c 20000 /dev/urandom > a/f$i.pdf; done")
+    try bench.tool("import", "--create", "--attachments", "a")
+    try bench.tool(exit: 0, "export", "-o", "good.\(format)")
+    let bytes = try bench.bytes("good.\(format)")
+    var random = SeededGenerator(seed: testSeed())
+    for _ in 0..<(Workbench.isTorture ? 200 : 12) {
+        countRounds()
+        var damaged = bytes
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        try bench.write("bad.\(format)", damaged)
+        for number in 1...3 {
+            let shown = try bench.tool("show", "bad.\(format)", "Attachments/f\(number).pdf")
+            let isRight = try shown.stdoutBytes == bench.bytes("a/f\(number).pdf")
+            #expect(isRight || shown.status != 0, "byte \(place), file \(number): \(shown.stderr)")
+        }
+    }
+}

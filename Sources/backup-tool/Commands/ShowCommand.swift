@@ -53,6 +53,7 @@ extension String {
 private func printEntry(_ entry: String, of path: String, _ call: Invocation) throws -> ExitStatus {
     if call.output.isJSON { throw call.usage("--json does not go with ENTRY, whose bytes are printed as they are") }
     let out = try FileHandle.standardOutput()
-    try Listing.read(entry, of: path, limits: try call.limits()) { try out.write($0) }
-    return .done
+    let findings = try Listing.read(entry, of: path, limits: try call.limits()) { try out.write($0) }
+    call.say(findings)
+    return .of(findings)
 }

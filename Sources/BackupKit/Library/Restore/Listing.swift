@@ -66,11 +66,12 @@ public struct Listing: Sendable {
         }
     }
 
-    /// Hands over the bytes of one entry.
+    /// Hands over the bytes of one entry. Returns what is wrong with an archive in which nothing but the checksum at its end
+    /// vouches for them.
     public static func read(
         _ entry: String, of path: String, limits: ReadLimits = ReadLimits(),
         _ body: (UnsafeRawBufferPointer) throws -> Void
-    ) throws {
+    ) throws -> [Finding] {
         try Store.refuseAsBackup(path)
         let reader = try CarrierOpener.open(path, limits: limits)
         do { try reader.read(entry, body) } catch let error as BackupError where error.code == .notFound {
@@ -79,5 +80,7 @@ public struct Listing: Sendable {
                 .failed, error.message, at: error.subject,
                 remedy: error.remedy ?? "'backup-tool list BACKUP' shows the names")
         }
+        guard let archive = reader as? ArchiveReader, !archive.findsEntriesQuickly else { return [] }
+        return try archive.visit(where: { _ in false }) { _, _ in }
     }
 }
