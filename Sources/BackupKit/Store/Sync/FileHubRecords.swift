@@ -163,17 +163,15 @@ extension FileHub: Hub {
     }
 
     private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {
-        let key = Self.key(id)
-        for places in Self.placesOfKey {
-            let places = try database.statement(places).bind(1, key)
-            defer { places.reset() }
-            while try places.step() {
-                let found = try database.statement(query).bind(1, places.integer(0)).bind(2, id.zone).bind(3, id.name)
-                defer { found.reset() }
-                if try found.step() { return try read(found) }
-            }
+        var result: Result?
+        _ = try forEachPlace(of: id) { place in
+            let found = try database.statement(query).bind(1, place).bind(2, id.zone).bind(3, id.name)
+            defer { found.reset() }
+            guard try found.step() else { return false }
+            result = try read(found)
+            return true
         }
-        return nil
+        return result
     }
 
     /// Whether `body` is true of one of the places that the tables of keys name for a record.
